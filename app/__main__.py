@@ -1,0 +1,5 @@
+"""`python -m app` is `onthedot`."""
+
+from app.cli import main
+
+main()

@@ -1,0 +1,89 @@
+"""From errors to problem documents. Whatever happens, nobody sees a stack trace."""
+
+import logging
+from typing import Any
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
+
+from app.api.problems import MEDIA_TYPE, Problem, problem
+from app.api.request_ids import request_id_of
+from app.db.errors import is_bad_value, is_unavailable
+from app.domain.errors import FieldError, InvalidInput, OnthedotError
+
+log = logging.getLogger(__name__)
+
+AnyRequest = Request[Any, Any, Any]
+RETRY_AFTER_SECONDS = "2"
+
+_HTTP_CODES = {
+    400: "invalid_input",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "payload_too_large",
+    415: "unsupported_media_type",
+}
+
+
+def on_own_error(request: AnyRequest, error: OnthedotError) -> Response[Problem]:
+    """Answer an error that we raised ourselves."""
+    errors = error.errors if isinstance(error, InvalidInput) else ()
+    return _answer(problem(error.code, error.detail, request_id=request_id_of(request), errors=errors))
+
+
+def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem]:
+    """Answer an error that the framework raised: no such address, a parameter that does not fit, a body too large."""
+    code = _HTTP_CODES.get(
+        error.status_code, "invalid_input" if error.status_code < 500 else "internal_error"
+    )
+    errors = _parameter_errors(error) if isinstance(error, ValidationException) else ()
+    detail = "; ".join(e.detail for e in errors) or str(error.detail)
+    return _answer(
+        problem(code, detail, request_id=request_id_of(request), errors=errors), headers=error.headers
+    )
+
+
+def on_any_error(request: AnyRequest, error: Exception) -> Response[Problem]:
+    """Answer the rest: a database that is away, a value that it refused, and what is our fault."""
+    request_id = request_id_of(request)
+    if is_unavailable(error):
+        log.warning("database unavailable", extra={"event": "database_unavailable", "reason": repr(error)})
+        detail = (
+            "The database cannot be reached now. Nothing was stored that was not acknowledged; try again."
+        )
+        return _answer(problem("database_unavailable", detail, request_id=request_id))
+    if is_bad_value(error):
+        return _answer(problem("invalid_input", "A value cannot be stored as text", request_id=request_id))
+    log.error("request failed", extra={"event": "request_failed", "request_id": request_id}, exc_info=error)
+    detail = "The request could not be served. The server's log has more under the request id."
+    return _answer(problem("internal_error", detail, request_id=request_id))
+
+
+EXCEPTION_HANDLERS: ExceptionHandlersMap = {
+    OnthedotError: on_own_error,
+    HTTPException: on_http_error,
+    Exception: on_any_error,
+}
+
+
+def _answer(document: Problem, *, headers: dict[str, str] | None = None) -> Response[Problem]:
+    found = {"X-Request-Id": document.request_id} | (headers or {})
+    if document.status == 401:
+        found["WWW-Authenticate"] = "Bearer"
+    if document.status == 503:
+        found["Retry-After"] = RETRY_AFTER_SECONDS
+    return Response(document, status_code=document.status, media_type=MEDIA_TYPE, headers=found)
+
+
+def _parameter_errors(error: ValidationException) -> tuple[FieldError, ...]:
+    """Say which query or path parameter does not fit."""
+    extra = error.extra if isinstance(error.extra, list) else []
+    return tuple(
+        FieldError(
+            "/" + str(e.get("key", "")), "invalid_input", f"{e.get('key', '')}: {e.get('message', '')}"
+        )
+        for e in extra
+    )

@@ -1,0 +1,117 @@
+"""`/jobs`: tasks bound to parameters, a schedule and an owner."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Request, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+
+from app.api.body import StrictBody
+from app.api.paging import DEFAULT_LIMIT, CursorText, Include, Limit, window
+from app.api.preconditions import etag
+from app.db.clock import DatabaseClock
+from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
+from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new
+from app.db.reads.paging import Page
+from app.domain import timezones
+from app.domain.access import Principal
+from app.domain.errors import InvalidInput
+from app.domain.jobs import JobRequest
+from app.domain.statuses import Status
+from app.domain.time_text import parse_instant
+from app.intake.jobs import JobIntake
+
+ApiRequest = Request[Principal, Any, Any]
+CreatedAfter = Annotated[str | None, QueryParameter(description="RFC 3339 or Unix seconds")]
+
+
+class JobCreated(JobView, frozen=True, kw_only=True):
+    """The new job; `execution_id` where it runs once."""
+
+    status: str = "created"
+    execution_id: UUID | None = None
+
+
+class JobsController(Controller):
+    """Jobs."""
+
+    path = "/jobs"
+    tags = ("Jobs",)
+
+    @post(operation_id="createJob", dto=StrictBody[JobRequest], return_dto=None)
+    async def create_job(
+        self, request: ApiRequest, data: JSONBody[JobRequest], jobs: NamedDependency[JobIntake]
+    ) -> Response[JobCreated]:
+        """Create a job."""
+        job = await jobs.submit(data, submitter=request.user)
+        view = msgspec.structs.asdict(view_of_new(job))
+        return Response(
+            JobCreated(**view, execution_id=job.execution_id),
+            headers={"ETag": etag(1), "Location": f"/api/v1/jobs/{job.job_id}"},
+        )
+
+    @get(operation_id="listJobs")
+    async def list_jobs(
+        self,
+        job_reads: NamedDependency[JobReads],
+        clock: NamedDependency[DatabaseClock],
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: CursorText = None,
+        created_after: CreatedAfter = None,
+        user_id: FromQuery[str | None] = None,
+        task_type: FromQuery[str | None] = None,
+    ) -> Page[JobView]:
+        """List jobs, the newest first. `task_type` is a task's id."""
+        filters = {"user_id": user_id, "task_type": task_type, "created_after": created_after}
+        return await job_reads.list_page(
+            JobFilters(user_id=user_id, task_id=task_type, created_after=_instant(created_after)),
+            window(limit, cursor, filters),
+            now=clock.now(),
+        )
+
+    @get("/{job_id:uuid}", operation_id="getJob")
+    async def get_job(
+        self,
+        job_id: FromPath[UUID],
+        job_reads: NamedDependency[JobReads],
+        clock: NamedDependency[DatabaseClock],
+    ) -> Response[JobView]:
+        """Get a job."""
+        job = await job_reads.get(job_id, now=clock.now())
+        return Response(job, headers={"ETag": etag(job.version)})
+
+    @get("/{job_id:uuid}/executions", operation_id="listJobExecutions")
+    async def list_job_executions(
+        self,
+        job_id: FromPath[UUID],
+        job_reads: NamedDependency[JobReads],
+        execution_reads: NamedDependency[ExecutionReads],
+        clock: NamedDependency[DatabaseClock],
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: CursorText = None,
+        include: Include = None,
+        status: FromQuery[Status | None] = None,
+    ) -> Page[ExecutionView]:
+        """List a job's executions, the newest instant first.
+
+        Without `status` those that have started, have ended or whose instant has come; `include=future` shows all.
+        """
+        filters = ExecutionFilters(job_id=job_id, status=status, include_future=include is not None)
+        page = await execution_reads.list_page(
+            filters, window(limit, cursor, {"job_id": str(job_id), "status": status, "include": include})
+        )
+        if not page.items:
+            await job_reads.get(job_id, now=clock.now())  # tells "none yet" from "no such job"
+        return page
+
+
+def _instant(created_after: str | None) -> datetime | None:
+    if created_after is None:
+        return None
+    try:
+        return parse_instant(created_after, zone=timezones.resolve("UTC"))
+    except InvalidInput as error:
+        raise InvalidInput(f"created_after: {error.detail}", pointer="/created_after") from None

@@ -1,0 +1,20 @@
+"""Everything under `/api/v1`."""
+
+from litestar import Router
+
+from app.api.auth import KeyAuthentication
+from app.api.executions import ExecutionsController
+from app.api.jobs import JobsController
+from app.api.tasks import TasksController
+
+MAX_BODY_BYTES = 1024 * 1024
+
+
+API = Router(
+    path="/api/v1",
+    route_handlers=[TasksController, JobsController, ExecutionsController],
+    middleware=[KeyAuthentication],
+    request_max_body_size=MAX_BODY_BYTES,
+    security=[{"bearer": []}],
+)
+"""Every request needs a key."""

@@ -1,0 +1,88 @@
+"""`/tasks`: reusable templates of work."""
+
+from typing import Annotated, Any
+
+from litestar import Controller, Request, Response, delete, get, patch, post, put
+from litestar.di import NamedDependency
+from litestar.params import FromPath, HeaderParameter, JSONBody
+
+from app.api.body import StrictBody
+from app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorText, Limit, read_text_cursor, write_text_cursor
+from app.api.preconditions import etag, required_version
+from app.db.reads.paging import Page
+from app.db.stores.tasks import Task
+from app.domain.access import Principal, Role
+from app.domain.tasks import TaskPatch, TaskReplacement, TaskRequest
+from app.intake.tasks import TaskIntake
+
+ApiRequest = Request[Principal, Any, Any]
+IfMatch = Annotated[str | None, HeaderParameter(name="If-Match")]
+
+
+class TasksController(Controller):
+    """Tasks."""
+
+    path = "/tasks"
+    tags = ("Tasks",)
+
+    @get(operation_id="listTasks")
+    async def list_tasks(
+        self, tasks: NamedDependency[TaskIntake], limit: Limit = DEFAULT_LIMIT, cursor: CursorText = None
+    ) -> Page[Task]:
+        """List tasks in the order of their ids."""
+        limit = min(limit, MAX_LIMIT)
+        found = await tasks.list_page(limit=limit + 1, after=read_text_cursor(cursor))
+        more = len(found) > limit
+        return Page(found[:limit], write_text_cursor(found[limit - 1].task_id) if more else None)
+
+    @post(operation_id="createTask", dto=StrictBody[TaskRequest], return_dto=None)
+    async def create_task(
+        self, request: ApiRequest, data: JSONBody[TaskRequest], tasks: NamedDependency[TaskIntake]
+    ) -> Response[Task]:
+        """Create a task."""
+        request.user.require(Role.OPERATOR)
+        task = await tasks.create(data, created_by=request.user.user_id)
+        return _answer(task, headers={"Location": f"/api/v1/tasks/{task.task_id}"})
+
+    @get("/{task_id:str}", operation_id="getTask")
+    async def get_task(self, task_id: FromPath[str], tasks: NamedDependency[TaskIntake]) -> Response[Task]:
+        """Get a task."""
+        return _answer(await tasks.get(task_id))
+
+    @put("/{task_id:str}", operation_id="replaceTask", dto=StrictBody[TaskReplacement], return_dto=None)
+    async def replace_task(
+        self,
+        request: ApiRequest,
+        task_id: FromPath[str],
+        data: JSONBody[TaskReplacement],
+        tasks: NamedDependency[TaskIntake],
+        if_match: IfMatch = None,
+    ) -> Response[Task]:
+        """Replace a task's definition. Executions that have not been claimed use the new one."""
+        request.user.require(Role.OPERATOR)
+        return _answer(await tasks.replace(task_id, data, if_version=required_version(if_match)))
+
+    @patch("/{task_id:str}", operation_id="changeTask", dto=StrictBody[TaskPatch], return_dto=None)
+    async def change_task(
+        self,
+        request: ApiRequest,
+        task_id: FromPath[str],
+        data: JSONBody[TaskPatch],
+        tasks: NamedDependency[TaskIntake],
+        if_match: IfMatch = None,
+    ) -> Response[Task]:
+        """Change parts of a task; what is left out stays."""
+        request.user.require(Role.OPERATOR)
+        return _answer(await tasks.patch(task_id, data, if_version=required_version(if_match)))
+
+    @delete("/{task_id:str}", operation_id="deleteTask")
+    async def delete_task(
+        self, request: ApiRequest, task_id: FromPath[str], tasks: NamedDependency[TaskIntake]
+    ) -> None:
+        """Delete a task that no job uses."""
+        request.user.require(Role.OPERATOR)
+        await tasks.delete(task_id)
+
+
+def _answer(task: Task, *, headers: dict[str, str] | None = None) -> Response[Task]:
+    return Response(task, headers={"ETag": etag(task.version)} | (headers or {}))

@@ -1,0 +1,110 @@
+"""`onthedot`: the commands that run processes of ours."""
+
+import dataclasses
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+import click
+import uvloop
+
+from app import __version__
+from app.logs import set_up_logging
+from app.settings import InvalidSetting, Settings, misspelt_variables, variable
+
+log = logging.getLogger(__name__)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def onthedot() -> None:
+    """A distributed job scheduler on one PostgreSQL.
+
+    Every setting is an environment variable (ONTHEDOT_PORT) and a flag of the commands that run processes (--port).
+    """
+
+
+@onthedot.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(__version__)
+
+
+def _serve(settings: Settings) -> int:
+    from app.serve import serve  # the commands that need no server start without loading it
+
+    return serve(settings)
+
+
+def _migrate(settings: Settings) -> int:
+    from app.db.migrate import upgrade
+
+    dsn = settings.migrate_database_url or settings.database_url
+    if dsn is None:
+        raise click.UsageError(
+            "set ONTHEDOT_DATABASE_URL; the embedded server is migrated by `onthedot serve`"
+        )
+    upgrade(dsn)
+    return 0
+
+
+def _run(name: str) -> Callable[[Settings], int]:
+    def run(settings: Settings) -> int:
+        if settings.database_url is None:
+            raise click.UsageError(
+                f"set ONTHEDOT_DATABASE_URL; `onthedot serve` starts `onthedot {name}` with its own"
+            )
+        server = importlib.import_module("app.server")
+        uvloop.run(getattr(server, f"run_{name}")(settings))
+        return 0
+
+    return run
+
+
+def _process_command(
+    name: str, run: Callable[[Settings], int], help_text: str, *, hidden: bool = False
+) -> None:
+    """Add a command that takes every setting as a flag."""
+
+    def callback(**flags: str | None) -> None:
+        set_up_logging()
+        for unknown in misspelt_variables():
+            log.warning("%s names no setting", unknown)
+        given = {key: text for key, text in flags.items() if text is not None}
+        try:
+            settings = Settings.from_env(flags=given)
+        except InvalidSetting as error:
+            raise click.UsageError(str(error)) from None
+        sys.stdout.flush()
+        status = run(settings)
+        _exit(status)
+
+    options = [
+        click.Option(
+            [f"--{item.name.replace('_', '-')}"], help=f"{item.metadata['help']} [{variable(item.name)}]"
+        )
+        for item in dataclasses.fields(Settings)
+    ]
+    onthedot.add_command(
+        click.Command(name, params=[*options], callback=callback, help=help_text, hidden=hidden)
+    )
+
+
+def _exit(status: int) -> None:
+    """Leave at once: a handler that ignored its timeout must not keep its worker from ending."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+_process_command("serve", _serve, "Run everything: API, dashboard, materializer, workers (and the database).")
+_process_command("worker", _run("worker"), "Run one worker process.")
+_process_command("migrate", _migrate, "Bring the database's schema to this version's.")
+_process_command("api", _run("api"), "Run one API process.", hidden=True)
+_process_command("maintenance", _run("maintenance"), "Run one maintenance process.", hidden=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    onthedot(prog_name="onthedot")

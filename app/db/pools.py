@@ -1,0 +1,76 @@
+"""Connections: asyncpg pools for the hot path, an SQLAlchemy engine for CRUD and lists."""
+
+from typing import Any, TypeAlias
+
+import asyncpg
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+CONNECT_TIMEOUT_SECONDS = 10
+ACQUIRE_TIMEOUT_SECONDS = 5
+"""Longest wait for a free connection: a busy pool answers 503, it does not hang."""
+
+# As text: generic in the stubs only.
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Engine: TypeAlias = AsyncEngine
+
+_SESSION = {
+    "timezone": "UTC",
+    "jit": "off",  # compiling costs more than any statement here runs
+    "idle_in_transaction_session_timeout": "60000",
+    # Citus only, ignored elsewhere: asyncpg's type introspection takes seconds on a worker node without it.
+    "citus.override_table_visibility": "off",
+}
+
+
+async def connect(dsn: str, *, application_name: str, statement_timeout_seconds: float = 0) -> Connection:
+    """Open one connection. `statement_timeout_seconds` 0: none."""
+    settings = _SESSION | {
+        "application_name": application_name,
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+    }
+    return await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS, server_settings=settings)
+
+
+async def open_pool(
+    dsn: str, *, size: int, application_name: str, statement_timeout_seconds: float = 0
+) -> Pool:
+    """Open a pool of `size` connections."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=1,
+        max_size=size,
+        timeout=CONNECT_TIMEOUT_SECONDS,
+        server_settings=_SESSION
+        | {
+            "application_name": application_name,
+            "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        },
+    )
+
+
+def open_engine(
+    dsn: str, *, size: int, application_name: str, statement_timeout_seconds: float = 0
+) -> AsyncEngine:
+    """Make an SQLAlchemy engine that connects through the same function, so that one DSN means one thing."""
+
+    async def creator() -> Connection:
+        return await connect(
+            dsn, application_name=application_name, statement_timeout_seconds=statement_timeout_seconds
+        )
+
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=creator,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=ACQUIRE_TIMEOUT_SECONDS,
+        pool_pre_ping=True,
+        json_serializer=_dump_json,
+        json_deserializer=msgspec.json.decode,
+    )
+
+
+def _dump_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    return msgspec.json.encode(value).decode()

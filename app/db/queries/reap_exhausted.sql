@@ -1,0 +1,28 @@
+-- reap_exhausted: executions of one shard whose worker let the lease lapse at the last attempt have failed.
+-- $1 shard (int2), $2 limit (int4), $3 error (text, JSON)
+-- index: executions_lease (lease_expires_at)
+WITH lapsed AS MATERIALIZED (
+    SELECT execution_id
+      FROM onthedot.executions
+     WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND attempt_number >= max_attempts
+     ORDER BY lease_expires_at
+     LIMIT $2
+       FOR UPDATE SKIP LOCKED
+), ended AS (
+    DELETE FROM onthedot.executions AS e
+     USING lapsed
+     WHERE e.shard = $1 AND e.execution_id = lapsed.execution_id
+    RETURNING e.shard, e.execution_id, e.job_id, e.user_id, e.task_id, e.queue, e.priority, e.trigger, e.run_key,
+              e.retried_from, e.scheduled_time, e.due_at, e.first_due_at, e.parameters, e.timeout_seconds,
+              e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id, e.claimed_at, e.started_at,
+              e.lateness_ms
+)
+INSERT INTO onthedot.execution_history
+       (shard, execution_id, job_id, user_id, task_id, queue, priority, status, disposition, trigger, run_key,
+        retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
+        attempt_number, lease_epoch, worker_id, claimed_at, started_at, completed_at, lateness_ms, error)
+SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, 'FAILED', 'failed', trigger, run_key,
+       retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
+       attempt_number, lease_epoch + 1, worker_id, claimed_at, started_at, now(), lateness_ms, $3::jsonb
+  FROM ended
+RETURNING execution_id

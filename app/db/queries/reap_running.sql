@@ -1,0 +1,25 @@
+-- reap_running: executions of one shard whose worker let the lease lapse and that have attempts left run again.
+-- $1 shard (int2), $2 limit (int4), $3 error (text, JSON)
+-- index: executions_lease (lease_expires_at). Reads only the row itself: no janitor can take the worker away first.
+WITH lapsed AS MATERIALIZED (
+    SELECT execution_id, worker_id, lease_epoch
+      FROM onthedot.executions
+     WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND attempt_number < max_attempts
+     ORDER BY lease_expires_at
+     LIMIT $2
+       FOR UPDATE SKIP LOCKED
+), freed AS (
+    UPDATE onthedot.executions AS e
+       SET status = 'RETRYING', due_at = greatest(e.due_at, now()), lease_epoch = e.lease_epoch + 1,
+           worker_id = NULL, lease_expires_at = NULL, claimed_at = NULL, error = $3::jsonb
+      FROM lapsed
+     WHERE e.shard = $1 AND e.execution_id = lapsed.execution_id
+    RETURNING e.shard, e.execution_id, e.attempt_number, lapsed.lease_epoch, lapsed.worker_id, e.started_at,
+              e.error, e.queue, e.priority, e.due_at
+), noted AS (
+    INSERT INTO onthedot.attempts
+           (shard, execution_id, attempt_number, lease_epoch, worker_id, started_at, ended_at, outcome, error)
+    SELECT shard, execution_id, attempt_number, lease_epoch, worker_id, started_at, now(), 'lost', error
+      FROM freed
+)
+SELECT execution_id, queue, priority, due_at FROM freed

@@ -1,0 +1,220 @@
+"""Executions as people read them: one list over live and finished ones."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Table,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.reads.paging import Page, Window, older_than
+from app.db.tables import execution_history, executions, jobs, tasks
+from app.db.tables.metadata import timestamptz
+from app.domain.cursors import write_cursor
+from app.domain.errors import NotFound
+from app.domain.ids import shard_of
+from app.domain.statuses import FINAL, LIVE, Disposition, Status
+
+
+class ErrorView(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong."""
+
+    type: str
+    message: str
+    category: str
+    severity: str
+    fingerprint: str
+    traceback: str | None = None
+
+
+class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
+    """An execution as it is read."""
+
+    execution_id: UUID
+    job_id: UUID
+    user_id: str
+    task_id: str
+    task_name: str | None
+    job_name: str | None
+    tags: list[str]
+    queue: str
+    priority: int
+    status: Status
+    disposition: Disposition
+    trigger: str
+    scheduled_time: datetime
+    due_at: datetime
+    claimed_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    lateness_ms: float | None
+    attempt_number: int
+    max_attempts: int
+    worker_id: UUID | None
+    lease_expires_at: datetime | None
+    parameters: dict[str, Any]
+    result: Any
+    result_truncated: bool
+    error: ErrorView | None
+    error_details: str | None
+    execution_logs: str
+    retried_from: UUID | None
+
+
+class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list of executions is narrowed to."""
+
+    job_id: UUID | None = None
+    user_id: str | None = None
+    task_id: str | None = None
+    queue: str | None = None
+    status: Status | None = None
+    include_future: bool = False
+    """Without it and without a status: those that have started, have ended or whose instant has come."""
+
+
+_SHARED = ("shard", "execution_id", "job_id", "user_id", "task_id", "queue", "priority", "status", "trigger",
+           "scheduled_time", "due_at", "claimed_at", "lateness_ms", "attempt_number",
+           "max_attempts", "worker_id", "parameters", "error", "retried_from")  # fmt: skip
+
+
+class ExecutionReads:
+    """Reads executions."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def get(self, execution_id: UUID) -> ExecutionView:
+        """Return an execution. Raises `NotFound`.
+
+        The live half is read first: a row moves from there to the history only.
+        """
+        async with self._engine.connect() as connection:
+            for half in (_live(), _finished()):
+                row = (await connection.execute(_with_names(_only(half, execution_id)))).one_or_none()
+                if row is not None:
+                    return _view(row)
+        raise NotFound(f"there is no execution {execution_id}")
+
+    async def list_page(self, filters: ExecutionFilters, window: Window) -> Page[ExecutionView]:
+        """Return a page of executions, the newest `scheduled_time` first."""
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(list_statement(filters, window))).all()
+        items = [_view(row) for row in rows[: window.limit]]
+        more = len(rows) > window.limit
+        cursor = (
+            write_cursor(items[-1].scheduled_time, items[-1].execution_id, window.filters) if more else None
+        )
+        return Page(items, cursor)
+
+
+def list_statement(filters: ExecutionFilters, window: Window) -> Select[Any]:
+    """Return the statement of one page: both halves in the order of their indexes, merged, then named."""
+    halves = [
+        half.where(*_conditions(table, filters), *_page_after(table, window))
+        for table, half in ((executions, _live()), (execution_history, _finished()))
+        if filters.status is None or filters.status in _STATUSES[table.name]
+    ]
+    merged = union_all(*halves).subquery()
+    page = (
+        select(merged)
+        .order_by(merged.c.scheduled_time.desc(), merged.c.execution_id.desc())
+        .limit(window.limit + 1)
+    )
+    return _with_names(page)
+
+
+_STATUSES = {"executions": LIVE, "execution_history": FINAL}
+
+
+def _live() -> Select[Any]:
+    """Select live executions with the columns that both halves of a list have."""
+    # A row is RUNNING for a moment before its start is written; until then its claim tells when it began.
+    began = case((executions.c.status == Status.RUNNING.value, executions.c.claimed_at))
+    return select(
+        *(executions.c[name] for name in _SHARED),
+        func.coalesce(executions.c.started_at, began).label("started_at"),
+        literal(Disposition.PENDING.value).label("disposition"),
+        cast(null(), timestamptz).label("completed_at"),
+        executions.c.lease_expires_at,
+        cast(null(), JSONB).label("result"),
+        literal(False).label("result_truncated"),  # noqa: FBT003 - a value, not a flag
+    )
+
+
+def _finished() -> Select[Any]:
+    history = execution_history.c
+    return select(
+        *(history[name] for name in _SHARED),
+        history.started_at,
+        history.disposition,
+        history.completed_at,
+        cast(null(), timestamptz).label("lease_expires_at"),
+        history.result,
+        history.result_truncated,
+    )
+
+
+def _conditions(table: Table, filters: ExecutionFilters) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if filters.job_id is not None:
+        found += [table.c.shard == shard_of(filters.job_id), table.c.job_id == filters.job_id]
+    for name in ("user_id", "task_id", "queue", "status"):
+        if (value := getattr(filters, name)) is not None:
+            found.append(table.c[name] == value)
+    if table is executions and filters.status is None and not filters.include_future:
+        found.append(table.c.scheduled_time <= func.now())  # none starts before its instant
+    return found
+
+
+def _page_after(table: Table, window: Window) -> Sequence[ColumnElement[bool]]:
+    return older_than(window.cursor, table.c.scheduled_time, table.c.execution_id)
+
+
+def _only(half: Select[Any], execution_id: UUID) -> Select[Any]:
+    table = half.get_final_froms()[0]
+    return half.where(table.c.shard == shard_of(execution_id), table.c.execution_id == execution_id)
+
+
+def _with_names(rows: Select[Any]) -> Select[Any]:
+    """Add what the job and the task are called; both may be gone."""
+    found = rows.subquery()
+    return (
+        select(found, jobs.c.name.label("job_name"), jobs.c.tags, tasks.c.name.label("task_name"))
+        .outerjoin(jobs, and_(jobs.c.shard == found.c.shard, jobs.c.job_id == found.c.job_id))
+        .outerjoin(tasks, tasks.c.task_id == found.c.task_id)
+        .order_by(found.c.scheduled_time.desc(), found.c.execution_id.desc())
+    )
+
+
+def _view(row: Row[Any]) -> ExecutionView:
+    values = dict(row._mapping)
+    del values["shard"]
+    error = msgspec.convert(values.pop("error"), ErrorView | None)
+    values |= {
+        "tags": values["tags"] or [],
+        "status": Status(values["status"]),
+        "disposition": Disposition(values["disposition"]),
+    }
+    return ExecutionView(
+        **values,
+        error=error,
+        error_details=error.message if error else None,
+        execution_logs=f"/api/v1/executions/{row.execution_id}/logs",
+    )

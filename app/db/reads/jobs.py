@@ -1,0 +1,161 @@
+"""Jobs as people read them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.reads.paging import Page, Window, older_than
+from app.db.tables import jobs
+from app.domain.cursors import write_cursor
+from app.domain.errors import NotFound
+from app.domain.ids import shard_of
+from app.domain.jobs import NewJob, stored_schedule
+from app.domain.schedule import next_occurrences
+
+NEXT_OCCURRENCES = 5
+
+
+class TimezoneView(msgspec.Struct, frozen=True):
+    """A time zone as it was asked for, and the IANA zone it stands for."""
+
+    requested: str
+    resolved: str
+
+
+class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it is read back."""
+
+    type: str
+    expression: str | None
+    scheduled_time: datetime | None
+    every: float | None
+    """Seconds."""
+    timezone: str
+    timezone_requested: str
+    gap: str
+    fold: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    misfire: str
+    misfire_grace_seconds: float
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it is read."""
+
+    job_id: UUID
+    user_id: str
+    task_id: str
+    name: str | None
+    tags: list[str]
+    schedule: ScheduleView
+    parameters: dict[str, Any]
+    overlap: str
+    queue: str | None
+    priority: int | None
+    max_retries: int | None
+    timeout_seconds: float | None
+    is_active: bool
+    pause_reason: str | None
+    paused_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    next_occurrences: list[datetime]
+
+
+class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list of jobs is narrowed to."""
+
+    user_id: str | None = None
+    task_id: str | None = None
+    created_after: datetime | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the filters as SQL conditions."""
+        found: list[ColumnElement[bool]] = []
+        if self.user_id is not None:
+            found.append(jobs.c.user_id == self.user_id)
+        if self.task_id is not None:
+            found.append(jobs.c.task_id == self.task_id)
+        if self.created_after is not None:
+            found.append(jobs.c.created_at > self.created_after)
+        return found
+
+
+class JobReads:
+    """Reads jobs."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def get(self, job_id: UUID, *, now: datetime) -> JobView:
+        """Return a job. Raises `NotFound`."""
+        statement = select(jobs).where(jobs.c.shard == shard_of(job_id), jobs.c.job_id == job_id)
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFound(f"there is no job {job_id}")
+        return _view(dict(row._mapping), now)
+
+    async def list_page(self, filters: JobFilters, window: Window, *, now: datetime) -> Page[JobView]:
+        """Return a page of jobs, the newest first."""
+        statement = (
+            select(jobs)
+            .where(*filters.conditions(), *older_than(window.cursor, jobs.c.created_at, jobs.c.job_id))
+            .order_by(jobs.c.created_at.desc(), jobs.c.job_id.desc())
+            .limit(window.limit + 1)
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement)).all()
+        items = [_view(dict(row._mapping), now) for row in rows[: window.limit]]
+        more = len(rows) > window.limit
+        cursor = write_cursor(items[-1].created_at, items[-1].job_id, window.filters) if more else None
+        return Page(items, cursor)
+
+
+_SCHEDULE = ("expression", "scheduled_time", "timezone", "timezone_requested", "gap", "fold", "starts_at",
+             "ends_at", "misfire", "misfire_grace_seconds")  # fmt: skip
+_HIDDEN = ("shard", "materialized_until", "materialize_at")
+
+
+def view_of_new(job: NewJob) -> JobView:
+    """Return a job that was just stored as it would be read."""
+    values = {column.name: getattr(job, column.name, None) for column in jobs.columns}
+    values |= {"parameters": msgspec.json.decode(job.parameters), "updated_at": job.created_at}
+    return _view(values | {"is_active": True, "version": 1}, job.created_at)
+
+
+def _view(values: dict[str, Any], now: datetime) -> JobView:
+    upcoming = _upcoming(values, now)
+    schedule = ScheduleView(
+        type=values.pop("schedule_type"),
+        every=values.pop("every_seconds"),
+        **{name: values.pop(name) for name in _SCHEDULE},
+    )
+    for name in _HIDDEN:
+        del values[name]
+    return JobView(**values, schedule=schedule, next_occurrences=upcoming)
+
+
+def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:
+    """Return the coming instants, by the engine that fires; also while the job is paused."""
+    match values["schedule_type"]:
+        case "IMMEDIATE":
+            return []
+        case "ONCE":
+            return [values["scheduled_time"]] if values["scheduled_time"] > now else []
+        case _:
+            schedule = stored_schedule(
+                **{
+                    name: values[name]
+                    for name in ("schedule_type", "expression", "every_seconds", "timezone", "gap", "fold",
+                                 "starts_at", "ends_at")
+                }
+            )  # fmt: skip
+            return next_occurrences(schedule, after=now, count=NEXT_OCCURRENCES)

@@ -1,0 +1,69 @@
+"""Tasks and queues as workers need them: few, read often, cached under their version."""
+
+from collections.abc import Iterable
+
+from app.db.pools import Pool
+from app.domain.claims import Claim, QueueToServe, TaskToRun
+from app.domain.retry import Backoff, RetryPolicy
+
+DEFAULT_MAX_DELAY_MS = 2000
+"""Lateness objective of a queue that names none."""
+
+_TASKS = """SELECT task_id, version, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
+                   retry_max_delay_seconds FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
+_QUEUES = "SELECT queue, max_delay_ms, lease_seconds, batch_size, durability FROM onthedot.queues"
+
+
+class Catalog:
+    """The newest definition of every task seen, and all queues.
+
+    A claim carries the version its task has at that moment; an older one in the cache is read anew.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._tasks: dict[str, TaskToRun] = {}
+        self.queues: dict[str, QueueToServe] = {}
+
+    async def refresh_queues(self) -> None:
+        """Read all queues."""
+        rows = await self._pool.fetch(_QUEUES)
+        self.queues = {
+            row["queue"]: QueueToServe(
+                queue=row["queue"],
+                max_delay_ms=row["max_delay_ms"] or DEFAULT_MAX_DELAY_MS,
+                lease_seconds=row["lease_seconds"],
+                batch_size=row["batch_size"],
+                relaxed=row["durability"] == "relaxed",
+            )
+            for row in rows
+        }
+
+    async def load_tasks_of(self, claims: Iterable[Claim]) -> None:
+        """Make sure that `task_of` knows the tasks of these claims, and the queues they wait in."""
+        stale = {claim.task_id for claim in claims if self._is_stale(claim)}
+        if stale:
+            for row in await self._pool.fetch(_TASKS, list(stale)):
+                backoff = Backoff(
+                    RetryPolicy(row["retry_policy"]),
+                    row["retry_delay_seconds"],
+                    row["retry_max_delay_seconds"],
+                )
+                self._tasks[row["task_id"]] = TaskToRun(
+                    row["task_id"], row["version"], row["execution_handler"], row["timeout_seconds"], backoff
+                )
+
+    def max_delay_ms(self, queue: str) -> int:
+        """Return the lateness objective of a queue."""
+        known = self.queues.get(queue)
+        return known.max_delay_ms if known else DEFAULT_MAX_DELAY_MS
+
+    def task_of(self, claim: Claim) -> TaskToRun | None:
+        """Return the task of a claim; None where the task is gone."""
+        return self._tasks.get(claim.task_id) if claim.task_version is not None else None
+
+    def _is_stale(self, claim: Claim) -> bool:
+        if claim.task_version is None:
+            return False
+        known = self._tasks.get(claim.task_id)
+        return known is None or known.version < claim.task_version

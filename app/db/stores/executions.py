@@ -1,0 +1,209 @@
+"""Executions as a worker handles them: found, claimed, armed, renewed, settled, retried, released, reaped."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+
+from app.db.pools import Connection, Pool
+from app.db.queries import load
+from app.domain.claims import Claim
+from app.domain.failures import Category, Failure
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Where ready work lies, and from when on."""
+
+    shard: int
+    queue: str
+    priority: int
+    due_at: datetime
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """A finished execution, as it goes into the history."""
+
+    claim: Claim
+    status: str
+    disposition: str
+    started_at: datetime
+    completed_at: datetime
+    lateness_ms: float
+    result: str | None = None
+    """JSON text."""
+    result_truncated: bool = False
+    error: str | None = None
+    """JSON text of a `Failure`."""
+
+
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """A failed attempt whose execution shall be tried again at `due_at`."""
+
+    claim: Claim
+    due_at: datetime
+    started_at: datetime
+    ended_at: datetime
+    lateness_ms: float
+    outcome: str
+    error: str
+    """JSON text of a `Failure`."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A lease to renew."""
+
+    shard: int
+    execution_id: UUID
+    lease_epoch: int
+    lease_seconds: float
+    started_at: datetime | None
+
+
+T = TypeVar("T", Settlement, FailedAttempt)
+
+LOST_LEASE = Failure.build(
+    "LeaseLapsed", "The worker stopped renewing its lease: it died, hung or was cut off", Category.UNKNOWN
+)
+
+
+class ExecutionStore:
+    """The statements of the hot path. Every write is fenced by `lease_epoch`; what is not returned is not ours."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def peek(self, *, lookahead_seconds: float, queues: Sequence[str]) -> list[Ready]:
+        """Return where work is ready or will be within the look-ahead, most urgent first."""
+        rows = await self._pool.fetch(load("peek"), lookahead_seconds, list(queues))
+        return sorted((Ready(*row) for row in rows), key=attrgetter("priority", "due_at"))
+
+    async def claim_due(
+        self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float
+    ) -> list[Claim]:
+        """Take up to `limit` due executions; they are RUNNING from now on."""
+        rows = await self._pool.fetch(
+            load("claim_due"), place.shard, place.queue, place.priority, limit, worker_id, lease_seconds
+        )
+        return [Claim(*row) for row in rows]
+
+    async def claim_ahead(
+        self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float, lookahead_seconds: float
+    ) -> list[Claim]:
+        """Lease up to `limit` executions that fall due within the look-ahead; they are SCHEDULED."""
+        rows = await self._pool.fetch(
+            load("claim_ahead"),
+            place.shard,
+            place.queue,
+            place.priority,
+            limit,
+            worker_id,
+            lease_seconds,
+            lookahead_seconds,
+        )
+        return [Claim(*row) for row in rows]
+
+    async def arm(self, claims: Iterable[Claim]) -> dict[UUID, int]:
+        """Begin the attempts of SCHEDULED executions; return the attempt numbers of those still ours."""
+        armed: dict[UUID, int] = {}
+        for shard, group in _by_shard(claims):
+            ids, epochs = _ids_and_epochs(group)
+            rows = await self._pool.fetch(load("arm"), shard, ids, epochs)
+            armed.update((row[0], row[1]) for row in rows)
+        return armed
+
+    async def settle(self, settlements: Iterable[Settlement]) -> set[UUID]:
+        """Move finished executions to the history; return the ids of those that were still ours."""
+        kept: set[UUID] = set()
+        for shard, group in _grouped(settlements):
+            ids, epochs = _ids_and_epochs([s.claim for s in group])
+            rows = await self._pool.fetch(
+                load("settle"),
+                shard,
+                ids,
+                epochs,
+                [s.status for s in group],
+                [s.disposition for s in group],
+                [s.started_at for s in group],
+                [s.completed_at for s in group],
+                [s.lateness_ms for s in group],
+                [s.result for s in group],
+                [s.result_truncated for s in group],
+                [s.error for s in group],
+            )
+            kept.update(row[0] for row in rows)
+        return kept
+
+    async def retry(self, attempts: Iterable[FailedAttempt], *, worker_id: UUID) -> set[UUID]:
+        """Record failed attempts and let their executions wait; return the ids of those that were still ours."""
+        kept: set[UUID] = set()
+        for shard, group in _grouped(attempts):
+            ids, epochs = _ids_and_epochs([a.claim for a in group])
+            rows = await self._pool.fetch(
+                load("retry"),
+                shard,
+                ids,
+                epochs,
+                [a.due_at for a in group],
+                [a.started_at for a in group],
+                [a.ended_at for a in group],
+                [a.lateness_ms for a in group],
+                [a.outcome for a in group],
+                [a.error for a in group],
+                worker_id,
+            )
+            kept.update(row[0] for row in rows)
+        return kept
+
+    async def release(self, claims: Iterable[Claim]) -> set[UUID]:
+        """Give back leased executions; return the ids of those that were still ours."""
+        kept: set[UUID] = set()
+        for shard, group in _by_shard(claims):
+            ids, epochs = _ids_and_epochs(group)
+            rows = await self._pool.fetch(load("release"), shard, ids, epochs)
+            kept.update(row[0] for row in rows)
+        return kept
+
+    async def reap(self, shard: int, *, limit: int) -> int:
+        """Free executions of one shard whose lease has lapsed; return how many."""
+        error = msgspec.json.encode(LOST_LEASE).decode()
+        ahead = await self._pool.fetch(load("reap_scheduled"), shard, limit)
+        again = await self._pool.fetch(load("reap_running"), shard, limit, error)
+        ended = await self._pool.fetch(load("reap_exhausted"), shard, limit, error)
+        return len(ahead) + len(again) + len(ended)
+
+
+async def renew(connection: Connection, leases: Iterable[Lease]) -> set[UUID]:
+    """Prolong leases; return the execution ids of those that are ours no longer.
+
+    A row that another session has locked is skipped by the renewal and asked for again: locked is not lost.
+    """
+    lost: set[UUID] = set()
+    for shard, group in groupby(sorted(leases, key=attrgetter("shard")), key=attrgetter("shard")):
+        held = list(group)
+        ids, epochs = [x.execution_id for x in held], [x.lease_epoch for x in held]
+        rows = await connection.fetch(
+            load("renew"), shard, ids, epochs, [x.lease_seconds for x in held], [x.started_at for x in held]
+        )
+        missing = set(ids) - {row[0] for row in rows}
+        if missing:
+            still = await connection.fetch(load("held_leases"), shard, ids, epochs)
+            lost |= missing - {row[0] for row in still}
+    return lost
+
+
+def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:
+    ordered = sorted(claims, key=attrgetter("shard"))
+    return [(shard, list(group)) for shard, group in groupby(ordered, key=attrgetter("shard"))]
+
+
+def _grouped(items: Iterable[T]) -> list[tuple[int, list[T]]]:
+    shard = attrgetter("claim.shard")
+    return [(key, list(group)) for key, group in groupby(sorted(items, key=shard), key=shard)]
+
+
+def _ids_and_epochs(claims: Sequence[Claim]) -> tuple[list[UUID], list[int]]:
+    return [claim.execution_id for claim in claims], [claim.lease_epoch for claim in claims]

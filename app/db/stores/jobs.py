@@ -1,0 +1,42 @@
+"""Jobs, stored together with the executions of those that run once."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Pool
+from app.db.queries import load
+from app.domain.jobs import NewJob
+
+_FIELDS = (
+    "shard", "job_id", "user_id", "task_id", "task_version", "name", "tags", "schedule_type", "expression",
+    "scheduled_time", "every_seconds", "timezone", "timezone_requested", "gap", "fold", "starts_at", "ends_at",
+    "misfire", "misfire_grace_seconds", "overlap", "parameters", "queue", "priority", "max_retries",
+    "timeout_seconds", "materialize_at", "created_at", "execution_id", "due_at",
+)  # fmt: skip
+"""Fields of `NewJob` in the order of the parameters of `create_jobs.sql`."""
+
+
+class JobStore:
+    """Writes jobs."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def create(self, jobs: Sequence[NewJob]) -> set[UUID]:
+        """Store jobs in one statement and return the ids of those stored.
+
+        One whose task has gone, or has changed since the parameters were checked, or whose queue does not
+        exist, is left out.
+        """
+        columns = [[_value(job, name) for job in jobs] for name in _FIELDS]
+        async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as connection:
+            rows = await connection.fetch(load("create_jobs"), *columns)
+        return {row[0] for row in rows}
+
+
+def _value(job: NewJob, name: str) -> object:
+    """Return a field. Tags go as an array literal: `unnest` cannot take arrays of different lengths apart.
+    Their pattern admits no character that would need escaping."""
+    if name == "tags":
+        return "{" + ",".join(f'"{tag}"' for tag in job.tags) + "}"
+    return getattr(job, name)

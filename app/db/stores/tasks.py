@@ -1,0 +1,114 @@
+"""Tasks: create, read, change, delete, list."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row, delete, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.db.tables import jobs, tasks
+from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.tasks import ResourceRequirements
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as it is read."""
+
+    task_id: str
+    name: str
+    description: str
+    execution_handler: str
+    parameter_schema: dict[str, Any]
+    resource_requirements: ResourceRequirements
+    queue: str
+    priority: int
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    version: int
+
+
+_RESOURCES = tuple(ResourceRequirements.__struct_fields__)
+
+
+class TaskStore:
+    """Reads and writes tasks. Each method is one transaction."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def get(self, task_id: str) -> Task:
+        """Return a task. Raises `NotFound`."""
+        async with self._engine.connect() as connection:
+            return await _get(connection, task_id)
+
+    async def find(self, task_id: str) -> Task | None:
+        """Return a task, or None."""
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).one_or_none()
+        return _task(row) if row else None
+
+    async def list_page(self, *, limit: int, after: str | None) -> list[Task]:
+        """Return up to `limit` tasks in the order of their ids, those after `after`."""
+        statement = select(tasks).order_by(tasks.c.task_id).limit(limit)
+        if after is not None:
+            statement = statement.where(tasks.c.task_id > after)
+        async with self._engine.connect() as connection:
+            return [_task(row) for row in await connection.execute(statement)]
+
+    async def create(self, values: Mapping[str, object]) -> Task:
+        """Store a new task; `values` are columns. Raises `Conflict` where the id is taken."""
+        async with self._engine.begin() as connection:
+            try:
+                row = (await connection.execute(insert(tasks).values(**values).returning(tasks))).one()
+            except IntegrityError:
+                raise Conflict(f"there is a task {values['task_id']} already") from None
+        return _task(row)
+
+    async def change(self, task_id: str, values: Mapping[str, object], *, if_version: int | None) -> Task:
+        """Change columns of a task and raise its version. Raises `NotFound` and `PreconditionFailed`."""
+        async with self._engine.begin() as connection:
+            current = await _get(connection, task_id, lock=True)
+            if if_version is not None and if_version != current.version:
+                raise PreconditionFailed(
+                    f"the task was changed at {current.updated_at.isoformat()}; read it anew"
+                )
+            changed = (
+                update(tasks)
+                .where(tasks.c.task_id == task_id)
+                .values(**values, version=tasks.c.version + 1, updated_at=func.now())
+                .returning(tasks)
+            )
+            return _task((await connection.execute(changed)).one())
+
+    async def delete(self, task_id: str) -> None:
+        """Delete a task that no job uses. Raises `NotFound` and `Conflict`.
+
+        Jobs are kept from being created meanwhile: `create_jobs` then finds no task. There is no foreign key,
+        because every insert of a job would lock the task's row (and many at once pile up multixacts).
+        """
+        async with self._engine.begin() as connection:
+            await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
+            await connection.execute(text("LOCK TABLE onthedot.jobs IN SHARE ROW EXCLUSIVE MODE"))
+            if await connection.scalar(select(jobs.c.job_id).where(jobs.c.task_id == task_id).limit(1)):
+                raise Conflict(f"jobs of the task {task_id} exist; delete them first")
+            result = await connection.execute(delete(tasks).where(tasks.c.task_id == task_id))
+            if result.rowcount == 0:
+                raise NotFound(f"there is no task {task_id}")
+
+
+async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False) -> Task:
+    statement = select(tasks).where(tasks.c.task_id == task_id)
+    row = (await connection.execute(statement.with_for_update() if lock else statement)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no task {task_id}")
+    return _task(row)
+
+
+def _task(row: Row[Any]) -> Task:
+    values = dict(row._mapping)
+    resources = ResourceRequirements(**{name: values.pop(name) for name in _RESOURCES})
+    return Task(**values, resource_requirements=resources)

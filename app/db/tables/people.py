@@ -1,0 +1,52 @@
+"""Users, their keys and their sessions."""
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, Uuid
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.db.tables.metadata import metadata, timestamptz
+
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("email", Text),
+    Column("role", Text, nullable=False),
+    Column("notification_preferences", JSONB, nullable=False),
+    Column("max_concurrent_jobs", Integer),
+    Column("max_jobs_per_hour", Integer),
+    Column("version", Integer, nullable=False),
+    Column("created_at", timestamptz, nullable=False),
+    Column("updated_at", timestamptz, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Uuid, primary_key=True),
+    Column("user_id", Text, ForeignKey(users.c.user_id, ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False),
+    Column("key_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", timestamptz, nullable=False),
+    Column("expires_at", timestamptz),
+    Column("last_used_at", timestamptz),
+    Index("api_keys_user", "user_id"),
+)
+
+login_tokens = Table(
+    "login_tokens",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("user_id", Text, ForeignKey(users.c.user_id, ondelete="CASCADE"), nullable=False),
+    Column("expires_at", timestamptz, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("session_hash", LargeBinary, primary_key=True),
+    Column("user_id", Text, ForeignKey(users.c.user_id, ondelete="CASCADE"), nullable=False),
+    Column("created_at", timestamptz, nullable=False),
+    Column("expires_at", timestamptz, nullable=False),
+)

@@ -1,0 +1,59 @@
+"""What a worker holds: an execution under its lease, and the task that says how to run it."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from app.domain.retry import Backoff
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """An execution this worker owns until its lease ends. Fields in the order in which the claim returns them.
+
+    `lease_epoch` fences every write: a row that somebody else has touched since has another one.
+    """
+
+    shard: int
+    execution_id: UUID
+    job_id: UUID
+    user_id: str
+    task_id: str
+    task_version: int | None
+    """Version of the task to run; None: the task is gone."""
+    queue: str
+    priority: int
+    status: str
+    trigger: str
+    scheduled_time: datetime
+    due_at: datetime
+    first_due_at: datetime
+    parameters: str
+    """JSON text."""
+    timeout_seconds: float | None
+    max_attempts: int
+    attempt_number: int
+    lease_epoch: int
+    claimed_at: datetime
+    lease_expires_at: datetime
+    lateness_ms: float | None
+
+
+class TaskToRun(msgspec.Struct, frozen=True):
+    """What a worker needs to know of a task."""
+
+    task_id: str
+    version: int
+    execution_handler: str
+    timeout_seconds: float
+    backoff: Backoff
+
+
+class QueueToServe(msgspec.Struct, frozen=True):
+    """What a worker needs to know of a queue."""
+
+    queue: str
+    max_delay_ms: int
+    lease_seconds: float
+    batch_size: int
+    relaxed: bool

@@ -1,0 +1,121 @@
+"""What went wrong in an attempt: classified, with a fingerprint by which like failures are grouped."""
+
+import hashlib
+import re
+import traceback
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from app.domain.text import clean_text
+
+MESSAGE_LIMIT = 2000
+TRACEBACK_LIMIT = 20_000
+
+
+class Category(StrEnum):
+    """Which kind of failure it is; what is done about it follows from that."""
+
+    NETWORK = "network"
+    RATE_LIMITING = "rate_limiting"
+    RESOURCE_EXHAUSTION = "resource_exhaustion"
+    CONFIGURATION_ERROR = "configuration_error"
+    """Will fail again however often it is tried; never retried."""
+    UNKNOWN = "unknown"
+    TIMEOUT = "timeout"
+    POISON = "poison"
+
+
+class Severity(StrEnum):
+    """How much a person should care."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+_SEVERITIES = {
+    Category.NETWORK: Severity.LOW,
+    Category.RATE_LIMITING: Severity.LOW,
+    Category.CONFIGURATION_ERROR: Severity.HIGH,
+    Category.POISON: Severity.HIGH,
+}
+
+_CATEGORIES = frozenset(category.value for category in Category)
+_VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+")
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
+    """One failed attempt, as it is stored in `error`."""
+
+    type: str
+    message: str
+    category: Category
+    severity: Severity
+    fingerprint: str
+    traceback: str | None = None
+    retry_after_seconds: float | None = None
+    """The earliest moment at which the other side wants to see us again."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Describe an exception. Its text is cut and cleaned: recording a failure must never fail."""
+        return cls.build(
+            type(error).__name__,
+            _message(error),
+            classify(error),
+            traceback=clean_text("".join(traceback.format_exception(error)), TRACEBACK_LIMIT),
+            retry_after_seconds=getattr(error, "retry_after_seconds", None),
+        )
+
+    @classmethod
+    def build(
+        cls,
+        type_: str,
+        message: str,
+        category: Category,
+        *,
+        traceback: str | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> Self:
+        """Describe a failure that is no exception, such as a lease that lapsed."""
+        return cls(
+            type=type_,
+            message=message,
+            category=category,
+            severity=_SEVERITIES.get(category, Severity.MEDIUM),
+            fingerprint=fingerprint(type_, message),
+            traceback=traceback,
+            retry_after_seconds=retry_after_seconds,
+        )
+
+
+def classify(error: BaseException) -> Category:
+    """Return the category of an exception: the one it names itself, else by its type."""
+    named = getattr(error, "category", None)
+    if isinstance(named, str) and named in _CATEGORIES:
+        return Category(named)
+    match error:
+        case TimeoutError():
+            return Category.TIMEOUT
+        case ConnectionError():
+            return Category.NETWORK
+        case MemoryError():
+            return Category.RESOURCE_EXHAUSTION
+        case _:
+            return Category.UNKNOWN
+
+
+def fingerprint(type_: str, message: str) -> str:
+    """Return 16 hex digits that are equal for failures which differ in numbers and ids only."""
+    normal = _VARYING.sub("#", message)[:500]
+    return hashlib.sha256(f"{type_}\n{normal}".encode(errors="replace")).hexdigest()[:16]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        text = "(its text cannot be read)"
+    return clean_text(text, MESSAGE_LIMIT)

@@ -1,0 +1,109 @@
+"""Tasks as people define them."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from app.domain.errors import InvalidInput
+from app.domain.http_target import parse_http_target
+from app.domain.jobs import MaxRetries, Name, Priority, TimeoutSeconds
+from app.domain.retry import RetryPolicy
+
+TaskId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,127}\Z")]
+DelaySeconds = Annotated[float, msgspec.Meta(ge=0, le=31 * 86_400)]
+CpuCores = Annotated[float, msgspec.Meta(ge=0, le=1024)]
+MemoryMb = Annotated[int, msgspec.Meta(ge=0, le=2**20)]
+Description = Annotated[str, msgspec.Meta(max_length=10_000)]
+HandlerText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
+
+BUILTIN_NAMES = ("noop", "echo", "sleep", "fail")
+
+
+class ResourceRequirements(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an execution needs, how long it may take, and how often it is tried."""
+
+    cpu_cores: CpuCores = 0.0
+    memory_mb: MemoryMb = 0
+    timeout_seconds: TimeoutSeconds = 3600.0
+    retry_policy: RetryPolicy = RetryPolicy.EXPONENTIAL
+    max_retries: MaxRetries | None = None
+    """None: the queue's."""
+    retry_delay_seconds: DelaySeconds = 1.0
+    retry_max_delay_seconds: DelaySeconds = 3600.0
+
+
+class TaskRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A task as people ask for it."""
+
+    task_id: TaskId
+    name: Name | None = None
+    """Defaults to the id."""
+    description: Description = ""
+    execution_handler: HandlerText
+    parameter_schema: dict[str, Any] = {}
+    resource_requirements: ResourceRequirements = ResourceRequirements()
+    queue: str = "general"
+    priority: Priority | None = None
+    """Defaults to the queue's."""
+
+
+class TaskReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A whole new definition of a task; its id stands in the address."""
+
+    name: Name | None = None
+    description: Description = ""
+    execution_handler: HandlerText
+    parameter_schema: dict[str, Any] = {}
+    resource_requirements: ResourceRequirements = ResourceRequirements()
+    queue: str = "general"
+    priority: Priority | None = None
+
+
+class ResourcePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The resource requirements to change."""
+
+    cpu_cores: CpuCores | UnsetType = UNSET
+    memory_mb: MemoryMb | UnsetType = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    retry_policy: RetryPolicy | UnsetType = UNSET
+    max_retries: MaxRetries | UnsetType | None = UNSET
+    retry_delay_seconds: DelaySeconds | UnsetType = UNSET
+    retry_max_delay_seconds: DelaySeconds | UnsetType = UNSET
+
+
+class TaskPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parts of a task to change; what is left out stays."""
+
+    name: Name | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    execution_handler: HandlerText | UnsetType = UNSET
+    parameter_schema: dict[str, Any] | UnsetType = UNSET
+    resource_requirements: ResourcePatch | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+
+
+def check_handler(text: str, *, allow_private_targets: bool) -> None:
+    """Refuse an `execution_handler` that no worker could ever run. Raises `InvalidInput`.
+
+    Whether a `python:` name is registered is known to the workers only.
+    """
+    kind, _, rest = text.partition(":")
+    match kind:
+        case "builtin" if rest in BUILTIN_NAMES:
+            return
+        case "builtin":
+            raise _invalid(f"there is no builtin:{rest}; use one of {', '.join(BUILTIN_NAMES)}")
+        case "python" if rest.isidentifier() or (rest and all(p.isidentifier() for p in rest.split("."))):
+            return
+        case "python":
+            raise _invalid("write python:NAME with the name that the function is registered under")
+        case "http":
+            parse_http_target(rest, allow_private=allow_private_targets)
+        case _:
+            raise _invalid(f"{text!r:.100}: use python:NAME, http:METHOD URL or builtin:NAME")
+
+
+def _invalid(detail: str) -> InvalidInput:
+    return InvalidInput(detail, pointer="/execution_handler", code="invalid_handler")

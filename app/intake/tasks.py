@@ -1,0 +1,87 @@
+"""Taking in tasks: check what can be checked before anything is stored."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from app.db.stores.queues import QueueStore
+from app.db.stores.tasks import Task, TaskStore
+from app.domain.errors import InvalidInput
+from app.domain.parameters import ParameterSchema
+from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequest, check_handler
+
+
+class TaskIntake:
+    """Creates and changes tasks; reads go straight through."""
+
+    def __init__(self, *, tasks: TaskStore, queues: QueueStore, allow_private_targets: bool) -> None:
+        self._tasks = tasks
+        self._queues = queues
+        self._allow_private_targets = allow_private_targets
+
+    async def get(self, task_id: str) -> Task:
+        """Return a task. Raises `NotFound`."""
+        return await self._tasks.get(task_id)
+
+    async def list_page(self, *, limit: int, after: str | None) -> list[Task]:
+        """Return up to `limit` tasks in the order of their ids, those after `after`."""
+        return await self._tasks.list_page(limit=limit, after=after)
+
+    async def create(self, request: TaskRequest, *, created_by: str) -> Task:
+        """Store a new task. Raises `InvalidInput` and `Conflict`."""
+        values = {"task_id": request.task_id, "created_by": created_by}
+        return await self._tasks.create(values | await self._definition(request, request.task_id))
+
+    async def replace(self, task_id: str, request: TaskReplacement, *, if_version: int | None) -> Task:
+        """Give a task a whole new definition. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
+        return await self._tasks.change(
+            task_id, await self._definition(request, task_id), if_version=if_version
+        )
+
+    async def patch(self, task_id: str, request: TaskPatch, *, if_version: int | None) -> Task:
+        """Change parts of a task. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
+        values = _given(request)
+        resources = values.pop("resource_requirements", None)
+        if isinstance(resources, ResourcePatch):
+            values |= _given(resources)
+        if "queue" in values and await self._queues.find(values["queue"]) is None:
+            raise await self._queues.unknown(values["queue"])
+        self._check(values)
+        return await self._tasks.change(task_id, values, if_version=if_version)
+
+    async def delete(self, task_id: str) -> None:
+        """Delete a task. Raises `NotFound`, and `Conflict` while jobs use it."""
+        await self._tasks.delete(task_id)
+
+    async def _definition(self, request: TaskRequest | TaskReplacement, task_id: str) -> dict[str, Any]:
+        """Return the columns of a whole definition, defaults filled in."""
+        queue = await self._queues.find(request.queue)
+        if queue is None:
+            raise await self._queues.unknown(request.queue)
+        values = {
+            "name": request.name or task_id,
+            "description": request.description,
+            "execution_handler": request.execution_handler,
+            "parameter_schema": request.parameter_schema,
+            "queue": request.queue,
+            "priority": queue.priority if request.priority is None else request.priority,
+        } | msgspec.structs.asdict(request.resource_requirements)
+        self._check(values)
+        return values
+
+    def _check(self, values: dict[str, Any]) -> None:
+        if "execution_handler" in values:
+            check_handler(values["execution_handler"], allow_private_targets=self._allow_private_targets)
+        if "parameter_schema" in values:
+            ParameterSchema(values["parameter_schema"])
+        longest, first = values.get("retry_max_delay_seconds"), values.get("retry_delay_seconds")
+        if longest is not None and first is not None and longest < first:
+            raise InvalidInput(
+                "retry_max_delay_seconds is less than retry_delay_seconds",
+                pointer="/resource_requirements/retry_max_delay_seconds",
+            )
+
+
+def _given(patch: TaskPatch | ResourcePatch) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}

@@ -1,0 +1,70 @@
+"""Turns schedules into executions ahead of time, so that nobody evaluates expressions to find due work."""
+
+import logging
+from datetime import timedelta
+
+from app.db.stores.schedules import DueJob, ScheduleStore
+from app.domain.errors import InvalidInput
+from app.domain.ids import SHARDS
+from app.domain.jobs import stored_schedule
+from app.domain.planning import Misfire, MisfirePolicy, Plan, plan
+from app.domain.schedule import Schedule
+
+log = logging.getLogger(__name__)
+
+JOBS_AT_ONCE = 200
+"""Jobs planned in one transaction: it holds their locks, and an edit of one of them waits for it."""
+SET_ASIDE = timedelta(minutes=1)
+
+
+class Materializer:
+    """One `tick`: plan the due jobs of each shard. Any number of materializers may run, without a leader."""
+
+    def __init__(self, *, schedules: ScheduleStore, horizon_seconds: float) -> None:
+        self._schedules = schedules
+        self._horizon = timedelta(seconds=horizon_seconds)
+
+    async def tick(self) -> bool:
+        """Plan what is due; return whether a shard may have more."""
+        planned = [
+            await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self._plan) for shard in SHARDS
+        ]
+        return max(planned) == JOBS_AT_ONCE
+
+    def _plan(self, job: DueJob) -> Plan:
+        policy = MisfirePolicy(Misfire(job.misfire), job.misfire_grace_seconds)
+        try:
+            return plan(
+                _schedule(job),
+                policy,
+                materialized_until=job.materialized_until,
+                now=job.now,
+                horizon=self._horizon,
+            )
+        except InvalidInput as error:
+            return _set_aside(job, error)
+
+
+def _schedule(job: DueJob) -> Schedule:
+    return stored_schedule(
+        schedule_type=job.schedule_type,
+        expression=job.expression,
+        every_seconds=job.every_seconds,
+        timezone=job.timezone,
+        gap=job.gap,
+        fold=job.fold,
+        starts_at=job.starts_at,
+        ends_at=job.ends_at,
+    )
+
+
+def _set_aside(job: DueJob, error: InvalidInput) -> Plan:
+    """Leave a job that this version cannot read (say, of a zone that its tzdata lacks) for later.
+
+    Its watermark stays, so that nothing is lost; the jobs beside it are not held up.
+    """
+    log.error(
+        "a job's schedule cannot be read",
+        extra={"event": "job_set_aside", "job_id": str(job.job_id), "reason": error.detail},
+    )
+    return Plan([], [], job.materialized_until, job.now + SET_ASIDE)

@@ -1,0 +1,201 @@
+"""The one place that reads the environment. Every `ONTHEDOT_…` variable is also a flag of the command."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import platformdirs
+
+PREFIX = "ONTHEDOT_"
+ROLES = ("api", "materializer", "worker")
+CLIENT_VARIABLES = {"ONTHEDOT_URL", "ONTHEDOT_TOKEN_FILE"}
+"""Read by the command line client, not by the server."""
+SUPERVISOR_FD = "ONTHEDOT_SUPERVISOR_FD"
+"""Set by `serve` for the processes it starts: the socket that ties them to it (see `app.children`)."""
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+class InvalidSetting(ValueError):
+    """A setting cannot be used; the message names it and the remedy."""
+
+
+def _default_data_dir() -> Path:
+    """Return `/var/lib/onthedot` for root, else the platform's folder for a user's application data."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        return Path("/var/lib/onthedot")
+    return Path(platformdirs.user_data_dir("onthedot", appauthor=False))
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("use true or false")
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
+
+
+def _parse_roles(text: str) -> tuple[str, ...]:
+    roles = _parse_list(text)
+    unknown = sorted(set(roles) - set(ROLES))
+    if unknown or not roles:
+        raise ValueError(f"use one or more of {', '.join(ROLES)}")
+    return roles
+
+
+def _parse_processes(text: str) -> tuple[int, int]:
+    """Read `4` as (4, 4) and `1..8` as (1, 8): the fewest and the most worker processes."""
+    low, _, high = text.partition("..")
+    span = (int(low), int(high or low))
+    if not 1 <= span[0] <= span[1] <= 256:
+        raise ValueError("use a number from 1 to 256, or a range such as 1..8")
+    return span
+
+
+def _within(low: float, high: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        number = float(text)
+        if not low <= number <= high:
+            raise ValueError(f"use a number from {low:g} to {high:g}")
+        return number
+
+    return parse
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if not low <= number <= high:
+            raise ValueError(f"use a whole number from {low} to {high}")
+        return number
+
+    return parse
+
+
+def _parse_admin_key(text: str) -> str:
+    if len(text) < 32 or not text.isascii() or any(character.isspace() for character in text):
+        raise ValueError("use 32 or more ASCII characters without spaces")
+    return text
+
+
+def _setting(default: object, parse: Callable[[str], object], help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - like `field`
+    """Declare a setting; secrets stay out of `repr` and so out of logs."""
+    make = default if callable(default) else lambda: default
+    return field(default_factory=make, metadata={"parse": parse, "help": help_text}, repr=not secret)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings, parsed and checked. Build one with `Settings.from_env()`."""
+
+    database_url: str | None = _setting(
+        None, str, "PostgreSQL to use; unset: an embedded PostgreSQL 18 under data_dir", secret=True
+    )
+    migrate_database_url: str | None = _setting(
+        None, str, "DSN of the owner, for migrations; unset: database_url", secret=True
+    )
+    data_dir: Path = _setting(
+        _default_data_dir,
+        lambda text: Path(text).expanduser().absolute(),
+        "embedded cluster, first-run key, logs",
+    )
+    host: str = _setting("127.0.0.1", str, "address of API and dashboard")
+    port: int = _setting(8080, _whole(0, 65535), "their port; 0 picks a free one and prints it")
+    roles: tuple[str, ...] = _setting(ROLES, _parse_roles, "which parts run: api, materializer, worker")
+    api_processes: int = _setting(1, _whole(1, 64), "API processes")
+    worker_processes: tuple[int, int] = _setting(
+        lambda: (os.cpu_count() or 1,) * 2, _parse_processes, "worker processes; 1..8: fewest and most"
+    )
+    concurrency: int = _setting(100, _whole(1, 10_000), "executions one worker process runs at once")
+    queues: tuple[str, ...] = _setting((), _parse_list, "queues the workers serve; unset: all")
+    task_modules: tuple[str, ...] = _setting((), _parse_list, "modules to import for @task handlers")
+    admin_api_key: str | None = _setting(
+        None, _parse_admin_key, "bootstrap admin key; unset: generated and kept in data_dir", secret=True
+    )
+    allow_shell: bool = _setting(default=False, parse=_parse_bool, help_text="enable command handlers")
+    allow_private_targets: bool = _setting(
+        default=False, parse=_parse_bool, help_text="let HTTP targets reach private addresses"
+    )
+    lease_seconds: float = _setting(30.0, _within(1, 86_400), "lease of an execution, renewed each third")
+    lookahead_ms: float = _setting(2000.0, _within(100, 60_000), "how far ahead workers lease")
+    horizon_seconds: float = _setting(
+        3600.0, _within(60, 31 * 86_400), "how far ahead occurrences are pre-computed"
+    )
+    grace_seconds: float = _setting(20.0, _within(0, 86_400), "time for running handlers at shutdown")
+    retention_days: int = _setting(30, _whole(1, 36_500), "how long finished executions and logs are kept")
+    transaction_connections: int = _setting(
+        10, _whole(0, 1000), "connections of a worker process for ctx.transaction"
+    )
+
+    @classmethod
+    def from_env(
+        cls, environ: Mapping[str, str] | None = None, *, flags: Mapping[str, str] | None = None
+    ) -> Self:
+        """Read every `ONTHEDOT_…` variable; `flags` (a setting's name -> text) win. A blank one counts as unset.
+
+        Raises `InvalidSetting` for a value that cannot be used.
+        """
+        environ = dict(os.environ if environ is None else environ)
+        environ |= {variable(name): text for name, text in (flags or {}).items()}
+        values: dict[str, Any] = {
+            item.name: _parse(item, environ[variable(item.name)])
+            for item in fields(cls)
+            if environ.get(variable(item.name), "").strip()
+        }
+        return cls(**values)
+
+    def to_env(self) -> dict[str, str]:
+        """Return the variables from which `from_env` reads these settings again; unset ones are left out."""
+        values = {variable(item.name): getattr(self, item.name) for item in fields(self)}
+        return {name: _render(value) for name, value in values.items() if value is not None}
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of the setting `name`: `lease_seconds` -> `ONTHEDOT_LEASE_SECONDS`."""
+    return PREFIX + name.upper()
+
+
+def misspelt_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return `ONTHEDOT_…` variables that name no setting, so that a start can warn of them."""
+    environ = os.environ if environ is None else environ
+    known = {variable(item.name) for item in fields(Settings)} | CLIENT_VARIABLES | {SUPERVISOR_FD}
+    return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+
+
+def child_environment(settings: Settings, *, supervisor_fd: int) -> dict[str, str]:
+    """Return this process's environment with `settings` written into it, for a process to be started."""
+    own = {variable(item.name) for item in fields(Settings)}
+    rest = {name: value for name, value in os.environ.items() if name not in own}
+    return rest | settings.to_env() | {SUPERVISOR_FD: str(supervisor_fd)}
+
+
+def take_supervisor_fd() -> int | None:
+    """Return the socket that `serve` left for this process, once: what handlers start must not see it."""
+    number = os.environ.pop(SUPERVISOR_FD, "")
+    return int(number) if number.isdecimal() else None
+
+
+def _parse(item: Field[object], text: str) -> object:
+    try:
+        return item.metadata["parse"](text.strip())
+    except ValueError as error:
+        shown = f"={text!r}" if item.repr else ""  # a secret must not reach a log by way of its error
+        raise InvalidSetting(f"{variable(item.name)}{shown} cannot be used: {error}") from None
+
+
+def _render(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case (int(low), int(high)):
+            return f"{low}..{high}"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)

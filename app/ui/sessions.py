@@ -1,0 +1,61 @@
+"""The session behind the cookie, and where a visitor goes after logging in."""
+
+from typing import Any
+
+from litestar import Request
+from litestar.datastructures import Cookie
+
+from app.db.stores.access import SESSION_LIFE, AccessStore
+from app.domain.access import Principal
+from app.domain.errors import Unauthorized
+
+COOKIE_NAME = "onthedot_session"
+START_PAGE = "/"
+
+AnyRequest = Request[Any, Any, Any]
+
+
+async def current_principal(request: AnyRequest, access: AccessStore) -> Principal:
+    """Return who is logged in. Raises `Unauthorized`."""
+    principal = await principal_of(request, access)
+    if principal is None:
+        raise Unauthorized("you are not logged in, or your session has ended")
+    return principal
+
+
+async def principal_of(request: AnyRequest, access: AccessStore) -> Principal | None:
+    """Return who is logged in, if anybody is."""
+    session = request.cookies.get(COOKIE_NAME)
+    return await access.principal_of_session(session) if session else None
+
+
+def session_cookie(request: AnyRequest, session: str) -> Cookie:
+    """Return the cookie that carries a new session for as long as it lives."""
+    return _cookie(request, session, max_age_seconds=int(SESSION_LIFE.total_seconds()))
+
+
+def expired_cookie(request: AnyRequest) -> Cookie:
+    """Return the cookie that makes the browser forget its session."""
+    return _cookie(request, "", max_age_seconds=0)
+
+
+def local_path(text: str) -> str:
+    """Return `text` if it is a path on this server, else the start page: `next` must lead nowhere else.
+
+    Browsers read `//host` and `/\\host` as another host, and drop tabs and line ends before they look.
+    """
+    outside = not text.startswith("/") or text.startswith("//") or "\\" in text
+    return START_PAGE if outside or not text.isprintable() else text
+
+
+def _cookie(request: AnyRequest, value: str, *, max_age_seconds: int) -> Cookie:
+    return Cookie(
+        COOKIE_NAME,
+        value=value,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        # Only what this server saw itself: anybody can write X-Forwarded-Proto.
+        secure=request.url.scheme == "https",
+        max_age=max_age_seconds,
+    )

@@ -1,0 +1,32 @@
+"""How pages are rendered."""
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from litestar.plugins.jinja import JinjaTemplateEngine
+from litestar.template import TemplateConfig
+
+from app.paths import TEMPLATES_DIR
+from app.ui import words
+from app.ui.assets import STATIC_DIR, asset_urls
+
+
+def template_config() -> TemplateConfig[JinjaTemplateEngine]:
+    """Return the template engine: everything is escaped, and a name that does not exist is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES_DIR),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["asset"] = asset_urls(STATIC_DIR).__getitem__
+    environment.filters.update(
+        absolute=words.absolute,
+        duration=words.duration,
+        error_line=words.error_line,
+        lateness=words.lateness,
+        relative=words.relative,
+        rfc3339=words.rfc3339,
+        short_id=words.short_id,
+    )
+    return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))

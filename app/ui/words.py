@@ -1,0 +1,70 @@
+"""What pages say: times, durations and errors in words."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from app.db.reads.executions import ErrorView
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_MONTH_SECONDS = 30 * 86_400
+_ERROR_CHARACTERS = 200
+
+
+def rfc3339(instant: datetime) -> str:
+    """Return an instant for machines: `2030-01-31T09:00:00.000Z`."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def absolute(instant: datetime) -> str:
+    """Return an instant for people, to the second, with its zone: `2030-01-31 09:00:00 UTC`."""
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def relative(instant: datetime, now: datetime) -> str:
+    """Return an instant seen from `now`: `12 s ago`, `in 5 min`; beyond a month the date."""
+    seconds = (instant - now).total_seconds()
+    if abs(seconds) >= _MONTH_SECONDS:
+        return f"{instant.astimezone(UTC):%Y-%m-%d}"
+    if abs(seconds) < 1:
+        return "now"
+    size, unit = next((pair for pair in _UNITS if abs(seconds) >= pair[0]), (1, "s"))
+    count = int(abs(seconds)) // size
+    return f"in {count} {unit}" if seconds > 0 else f"{count} {unit} ago"
+
+
+def lateness(milliseconds: float) -> str:
+    """Return how late something is, to two or three digits: `0.4 ms`, `12 ms`, `1.2 s`, `2 h 5 min`."""
+    if milliseconds < 0.95:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 59_950:
+        return f"{milliseconds / 1_000:.1f} s"
+    return " ".join(_parts(milliseconds // 1_000)[:2])
+
+
+def duration(seconds: float) -> str:
+    """Return a duration exactly: `5 s`, `1 h 30 min`, `2.5 s`."""
+    return " ".join(_parts(seconds)) or "0 s"
+
+
+def short_id(any_id: UUID) -> str:
+    """Return the end of an id: UUIDv7 begin alike when they are made at about the same time."""
+    return f"…{any_id.hex[-8:]}"
+
+
+def error_line(error: ErrorView) -> str:
+    """Return an error's type and the first line of its message, bounded."""
+    first = error.message.strip().partition("\n")[0]
+    line = f"{error.type}: {first}" if first else error.type
+    return line if len(line) <= _ERROR_CHARACTERS else line[: _ERROR_CHARACTERS - 1] + "…"
+
+
+def _parts(seconds: float) -> list[str]:
+    """Return the days, hours, minutes and seconds of a duration, those that are not zero."""
+    parts = []
+    for size, unit in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count:.0f} {unit}")
+    return [*parts, f"{seconds:g} s"] if seconds else parts

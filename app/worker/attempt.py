@@ -1,0 +1,70 @@
+"""One running attempt."""
+
+import asyncio
+from datetime import datetime
+from enum import StrEnum
+
+from app.domain.claims import Claim, TaskToRun
+from app.domain.outcomes import Outcome
+from app.tasks import Context
+from app.worker.capture import ExecutionLog
+
+
+class Stop(StrEnum):
+    """Why a worker ends an attempt before its handler has."""
+
+    TIMEOUT = "timeout"
+    LEASE_LOST = "lease_lost"
+    SHUTDOWN = "shutdown"
+
+
+class Attempt:
+    """An execution that a handler is running: its claim, its context, its log, and how it is to be stopped."""
+
+    __slots__ = (
+        "claim",
+        "context",
+        "finished",
+        "log",
+        "started_at",
+        "stop",
+        "task",
+        "timeout_seconds",
+        "work",
+    )
+
+    def __init__(
+        self,
+        *,
+        claim: Claim,
+        task: TaskToRun | None,
+        context: Context,
+        log: ExecutionLog,
+        started_at: datetime,
+        timeout_seconds: float,
+    ) -> None:
+        self.claim = claim
+        self.task = task
+        self.context = context
+        self.log = log
+        self.started_at = started_at
+        self.timeout_seconds = timeout_seconds
+        self.work: asyncio.Task[Outcome] | None = None
+        self.stop: Stop | None = None
+        self.finished = False
+        """Set once; whatever the handler does afterwards counts no more."""
+
+    @property
+    def lateness_ms(self) -> float:
+        """Return how long after it was first due the first attempt began, in milliseconds."""
+        if self.claim.lateness_ms is not None:
+            return self.claim.lateness_ms
+        return round(max(0.0, (self.started_at - self.claim.first_due_at).total_seconds() * 1000), 3)
+
+    def end(self, reason: Stop) -> None:
+        """Ask the handler to stop, and interrupt it where that is possible (`async def`)."""
+        if not self.finished and self.stop is None:
+            self.stop = reason
+            self.context.cancel()
+            if self.work is not None:
+                self.work.cancel()

@@ -1,0 +1,105 @@
+"""Finds ready work and claims it, for as long as there is room."""
+
+import time
+from uuid import UUID
+
+from app.db.clock import DatabaseClock
+from app.db.stores.catalog import Catalog
+from app.db.stores.executions import ExecutionStore, Ready
+from app.domain.claims import Claim
+from app.domain.statuses import Status
+from app.worker.pool import WorkerPool
+from app.worker.timers import Timers
+
+QUEUES_EVERY_SECONDS = 5.0
+
+
+class Claimer:
+    """One `tick`: look where work is, and claim there, most urgent first.
+
+    What is due takes free slots. What falls due within the look-ahead is leased beside them, as many as there
+    are slots in all: they will be free again, or the execution waits for one in this worker.
+    """
+
+    def __init__(
+        self,
+        *,
+        executions: ExecutionStore,
+        catalog: Catalog,
+        clock: DatabaseClock,
+        pool: WorkerPool,
+        timers: Timers,
+        worker_id: UUID,
+        slots: int,
+        queues: tuple[str, ...],
+        lease_seconds: float,
+        lookahead_seconds: float,
+    ) -> None:
+        self._executions = executions
+        self._catalog = catalog
+        self._clock = clock
+        self._pool = pool
+        self._timers = timers
+        self._worker_id = worker_id
+        self._slots = slots
+        self._queues = queues
+        self._lease_seconds = lease_seconds
+        self._lookahead_seconds = lookahead_seconds
+        self._next_refresh = 0.0
+        self.starved = False
+        """The last tick left ready work behind for want of a slot: a free one is worth another look."""
+
+    async def tick(self) -> bool:
+        """Claim what is ready; return whether anything was."""
+        await self._refresh()
+        self.starved = self._pool.free_slots <= 0
+        if self.starved:
+            return False
+        places = await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=self._queues)
+        claimed = 0
+        for place in places:
+            claimed += await self._claim(place)
+        return claimed > 0
+
+    async def _claim(self, place: Ready) -> int:
+        """Claim at one place; return how many."""
+        is_due = place.due_at <= self._clock.now()
+        room = self._pool.free_slots if is_due else self._slots - len(self._timers)
+        if room <= 0:
+            self.starved = True
+            return 0
+        queue = self._catalog.queues.get(place.queue)
+        limit = min(room, queue.batch_size) if queue else room
+        lease_seconds = min(self._lease_seconds, queue.lease_seconds) if queue else self._lease_seconds
+        before = time.monotonic()
+        claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
+        await self._catalog.load_tasks_of(claims)
+        for claim in claims:
+            self._take(claim, lease_seconds, before)
+        return len(claims)
+
+    async def _claim_at(self, place: Ready, *, is_due: bool, limit: int, lease_seconds: float) -> list[Claim]:
+        if is_due:
+            return await self._executions.claim_due(
+                place, limit=limit, worker_id=self._worker_id, lease_seconds=lease_seconds
+            )
+        return await self._executions.claim_ahead(
+            place,
+            limit=limit,
+            worker_id=self._worker_id,
+            lease_seconds=lease_seconds,
+            lookahead_seconds=self._lookahead_seconds,
+        )
+
+    def _take(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
+        self._pool.hold(claim, lease_seconds, claimed_at)
+        if claim.status == Status.SCHEDULED:
+            self._timers.add(claim)
+        else:
+            self._pool.start(claim)
+
+    async def _refresh(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_refresh:
+            await self._catalog.refresh_queues()
+            self._next_refresh = now + QUEUES_EVERY_SECONDS

@@ -1,0 +1,148 @@
+"""Keeping leases alive, away from user code.
+
+A handler may block the event loop it runs in. So leases are renewed from a thread of their own, with its own loop
+and its own connection, and that thread is the last thing a worker stops.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from app.db.pools import Connection, connect
+from app.db.stores.executions import Lease, renew
+from app.db.stores.workers import WorkerIdentity, beat
+from app.domain.claims import Claim
+from app.loop import Loop
+
+log = logging.getLogger(__name__)
+
+RENEW_AFTER = 1 / 3
+"""A lease is renewed when this share of it has passed, so that two turns may fail."""
+HEARTBEAT_SECONDS = 5.0
+
+
+class HeldLease(msgspec.Struct):
+    """A lease this worker holds. `renewed_at` is on `time.monotonic()`, taken before the statement was sent."""
+
+    claim: Claim
+    lease_seconds: float
+    renewed_at: float
+    started_at: datetime | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether it must be renewed."""
+        return now - self.renewed_at >= self.lease_seconds * RENEW_AFTER
+
+    def has_lapsed(self, now: float) -> bool:
+        """Tell whether it is over for certain, whatever the database says: no lease, no right to act."""
+        return now - self.renewed_at >= self.lease_seconds
+
+
+class LeaseKeeper:
+    """Renews what is held and beats the worker's heart, in a thread.
+
+    `hold` and `drop` are called from the worker's loop, the rest happens in the thread; single operations of a
+    dict are atomic, so no lock is needed. `on_lost` is called in the thread with ids of lost executions.
+    """
+
+    def __init__(
+        self, dsn: str, *, worker: WorkerIdentity, lease_seconds: float, on_lost: Callable[[set[UUID]], None]
+    ) -> None:
+        self._dsn = dsn
+        self._worker = worker
+        self._interval_seconds = min(lease_seconds * RENEW_AFTER / 2, 2.0)
+        self._on_lost = on_lost
+        self._held: dict[UUID, HeldLease] = {}
+        self._connection: Connection | None = None
+        self._next_beat = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="leases", daemon=True)
+        self.draining = False
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Sign off and stop the thread; blocks for as long as that takes, at most a few seconds."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def hold(self, lease: HeldLease) -> None:
+        """Keep this lease alive from now on."""
+        self._held[lease.claim.execution_id] = lease
+
+    def drop(self, execution_id: UUID) -> None:
+        """Keep it alive no longer."""
+        self._held.pop(execution_id, None)
+
+    def began(self, execution_id: UUID, started_at: datetime) -> None:
+        """Note when the attempt began; it is written with the next renewal."""
+        held = self._held.get(execution_id)
+        if held is not None:
+            held.started_at = started_at
+
+    async def tick(self) -> bool:
+        """Give up what has lapsed, renew what is due, and beat."""
+        now = time.monotonic()
+        self._give_up({key for key, held in list(self._held.items()) if held.has_lapsed(now)})
+        async with asyncio.timeout(max(1.0, self._interval_seconds)):
+            connection = await self._connected()
+            await self._renew(connection, now)
+            await self._beat(connection, now)
+        return False
+
+    async def _run(self) -> None:
+        loop = Loop("leases", self.tick, interval_seconds=self._interval_seconds, max_backoff_seconds=1.0)
+        loop.start()
+        await asyncio.to_thread(self._stop.wait)
+        await loop.stop()
+        await self._sign_off()
+
+    async def _renew(self, connection: Connection, now: float) -> None:
+        due = [held for held in list(self._held.values()) if held.is_due(now)]
+        if not due:
+            return
+        lost = await renew(connection, [_lease(held) for held in due])
+        for held in due:
+            held.renewed_at = now
+        self._give_up(lost)
+
+    async def _beat(self, connection: Connection, now: float) -> None:
+        if now >= self._next_beat:
+            running = len(self._held)
+            asked = await beat(connection, self._worker, running=running, draining=self.draining)
+            self.draining = self.draining or asked
+            self._next_beat = now + HEARTBEAT_SECONDS
+
+    async def _sign_off(self) -> None:
+        try:
+            async with asyncio.timeout(3):
+                connection = await self._connected()
+                await beat(connection, self._worker, running=0, draining=True, stopped=True)
+                await connection.close()
+        except Exception:
+            log.warning("could not sign off; the registry will show this worker as lost", exc_info=True)
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connect(self._dsn, application_name="onthedot worker leases")
+        return self._connection
+
+    def _give_up(self, lost: set[UUID]) -> None:
+        for execution_id in lost:
+            self._held.pop(execution_id, None)
+        if lost:
+            self._on_lost(lost)
+
+
+def _lease(held: HeldLease) -> Lease:
+    claim = held.claim
+    return Lease(claim.shard, claim.execution_id, claim.lease_epoch, held.lease_seconds, held.started_at)

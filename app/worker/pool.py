@@ -1,0 +1,182 @@
+"""The attempts a worker runs: started, watched for their deadline, ended, handed to the settler."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+import msgspec
+
+from app.db.clock import DatabaseClock
+from app.db.stores.catalog import Catalog
+from app.domain.claims import Claim
+from app.domain.outcomes import Outcome
+from app.tasks import Context
+from app.worker.alarms import Alarms
+from app.worker.attempt import Attempt, Stop
+from app.worker.capture import ExecutionLog
+from app.worker.leases import HeldLease, LeaseKeeper
+from app.worker.runner import Runner
+from app.worker.settler import Settler
+
+log = logging.getLogger(__name__)
+
+STOP_GRACE_SECONDS = 2.0
+"""How long after it was told to stop a handler may still clean up. Then its slot is free and its outcome stands,
+whatever it does: the limit is not up to the one who is limited."""
+DEFAULT_TIMEOUT_SECONDS = 3600.0
+
+
+class WorkerPool:
+    """Runs at most `slots` attempts at once."""
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        runner: Runner,
+        settler: Settler,
+        leases: LeaseKeeper,
+        catalog: Catalog,
+        clock: DatabaseClock,
+        timeline: int,
+        on_free: Callable[[], None],
+        on_settle: Callable[[], None],
+    ) -> None:
+        self._slots = slots
+        self._runner = runner
+        self._settler = settler
+        self._leases = leases
+        self._catalog = catalog
+        self._clock = clock
+        self._timeline = timeline
+        self._on_free = on_free
+        self._on_settle = on_settle
+        self._running: dict[UUID, Attempt] = {}
+        self._ready: deque[Claim] = deque()
+        self._deadlines = Alarms(self._ring)
+
+    @property
+    def free_slots(self) -> int:
+        """Return how many more attempts may start at once."""
+        return self._slots - len(self._running) - len(self._ready)
+
+    def __len__(self) -> int:
+        """Return how many attempts are running."""
+        return len(self._running)
+
+    def hold(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
+        """Keep the lease of a claim alive; `claimed_at` is from `time.monotonic()` before the claim was sent."""
+        self._leases.hold(HeldLease(claim, lease_seconds, claimed_at))
+
+    def start(self, claim: Claim) -> None:
+        """Start the attempt of a claim that is RUNNING, at once or as soon as a slot is free."""
+        if len(self._running) < self._slots:
+            self._launch(claim)
+        else:
+            self._ready.append(claim)
+
+    def _launch(self, claim: Claim) -> None:
+        attempt = self._attempt(claim)
+        self._running[claim.execution_id] = attempt
+        self._leases.began(claim.execution_id, attempt.started_at)
+        self._deadlines.set(time.monotonic() + attempt.timeout_seconds, attempt)
+        attempt.work = asyncio.get_running_loop().create_task(self._runner.run(attempt))
+        attempt.work.add_done_callback(partial(self._on_done, attempt))
+
+    def lose(self, execution_id: UUID) -> None:
+        """End an attempt whose lease was lost."""
+        attempt = self._running.get(execution_id)
+        if attempt is None:
+            self._ready = deque(claim for claim in self._ready if claim.execution_id != execution_id)
+        else:
+            log.warning("lease lost", extra={"event": "lease_lost", "execution_id": str(execution_id)})
+            self._end(attempt, Stop.LEASE_LOST)
+
+    def collect_lines(self) -> None:
+        """Hand the settler the log lines that running attempts have written so far."""
+        for attempt in self._running.values():
+            if attempt.log.has_lines:
+                self._settler.collect_lines(attempt)
+
+    def take_back(self) -> list[Claim]:
+        """Return the claims that wait for a slot, and start none of them."""
+        claims = list(self._ready)
+        self._ready.clear()
+        return claims
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Wait for running attempts, then end what is left and give it back."""
+        deadline = time.monotonic() + grace_seconds
+        while self._running and time.monotonic() < deadline:
+            works = [attempt.work for attempt in self._running.values() if attempt.work]
+            await asyncio.wait(works, timeout=deadline - time.monotonic())
+        for attempt in list(self._running.values()):
+            self._end(attempt, Stop.SHUTDOWN)
+        if self._running:
+            await asyncio.wait([a.work for a in self._running.values() if a.work], timeout=STOP_GRACE_SECONDS)
+        for attempt in list(self._running.values()):
+            self._finish(attempt, self._runner.stopped(attempt))
+
+    def _attempt(self, claim: Claim) -> Attempt:
+        task = self._catalog.task_of(claim)
+        timeout_seconds = claim.timeout_seconds or (task.timeout_seconds if task else DEFAULT_TIMEOUT_SECONDS)
+        context = Context(
+            execution_id=claim.execution_id,
+            job_id=claim.job_id,
+            attempt_number=claim.attempt_number,
+            scheduled_time=claim.scheduled_time,
+            parameters=msgspec.json.decode(claim.parameters),
+            fencing_token=(self._timeline << 40) + claim.lease_epoch,
+            timeout_seconds=timeout_seconds,
+            logger=logging.getLogger("onthedot.task"),
+        )
+        return Attempt(
+            claim=claim,
+            task=task,
+            context=context,
+            log=ExecutionLog(self._clock.now),
+            started_at=max(self._clock.now(), claim.due_at),
+            timeout_seconds=timeout_seconds,
+        )
+
+    def _on_done(self, attempt: Attempt, work: asyncio.Task[Outcome]) -> None:
+        """Take the outcome; one that comes after its attempt was given up on counts no more."""
+        if attempt.claim.execution_id in self._running and not attempt.finished:
+            outcome = self._runner.stopped(attempt) if work.cancelled() else work.result()
+            self._finish(attempt, outcome)
+
+    def _ring(self, attempts: list[Attempt]) -> None:
+        """A deadline has come: of an attempt that runs, end it; of one that was told to end, give up on it."""
+        for attempt in attempts:
+            if attempt.finished:
+                continue
+            if attempt.stop is None:
+                self._end(attempt, Stop.TIMEOUT)
+            else:
+                self._abandon(attempt)
+
+    def _end(self, attempt: Attempt, reason: Stop) -> None:
+        attempt.end(reason)
+        if not attempt.finished:
+            self._deadlines.set(time.monotonic() + STOP_GRACE_SECONDS, attempt)
+
+    def _abandon(self, attempt: Attempt) -> None:
+        log.warning(
+            "the handler does not stop; its outcome stands without it",
+            extra={"event": "handler_abandoned", "execution_id": str(attempt.claim.execution_id)},
+        )
+        self._finish(attempt, self._runner.stopped(attempt))
+
+    def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
+        attempt.finished = True
+        del self._running[attempt.claim.execution_id]
+        if attempt.stop is not Stop.LEASE_LOST:
+            self._settler.add(attempt, outcome)
+            self._on_settle()
+        if self._ready and len(self._running) < self._slots:
+            self._launch(self._ready.popleft())
+        self._on_free()

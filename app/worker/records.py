@@ -1,0 +1,51 @@
+"""From an outcome to the row that records it."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from app.db.stores.executions import FailedAttempt, Settlement
+from app.domain.failures import Category, Failure
+from app.domain.outcomes import Failed, Retry, Succeeded
+from app.domain.statuses import Disposition, Status
+from app.worker.attempt import Attempt
+
+
+def settlement(
+    attempt: Attempt, outcome: Succeeded | Failed, *, ended_at: datetime, max_delay_ms: int
+) -> Settlement:
+    """Return the history's part of an execution that has ended."""
+    result = outcome.result if isinstance(outcome, Succeeded) else None
+    return Settlement(
+        claim=attempt.claim,
+        status=Status.COMPLETED if result else Status.FAILED,
+        disposition=_disposition(attempt, max_delay_ms) if result else Disposition.FAILED,
+        started_at=attempt.started_at,
+        completed_at=ended_at,
+        lateness_ms=attempt.lateness_ms,
+        result=result.json_text if result else None,
+        result_truncated=bool(result and result.truncated),
+        error=None if isinstance(outcome, Succeeded) else _json(outcome.failure),
+    )
+
+
+def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> FailedAttempt:
+    """Return the record of a failed attempt and when the next one is due."""
+    timed_out = outcome.failure.category is Category.TIMEOUT
+    return FailedAttempt(
+        claim=attempt.claim,
+        due_at=ended_at + timedelta(seconds=outcome.delay_seconds),
+        started_at=attempt.started_at,
+        ended_at=ended_at,
+        lateness_ms=attempt.lateness_ms,
+        outcome="timeout" if timed_out else "failed",
+        error=_json(outcome.failure),
+    )
+
+
+def _disposition(attempt: Attempt, max_delay_ms: int) -> Disposition:
+    return Disposition.LATE if attempt.lateness_ms > max_delay_ms else Disposition.RAN
+
+
+def _json(failure: Failure) -> str:
+    return msgspec.json.encode(failure).decode()

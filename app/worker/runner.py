@@ -1,0 +1,49 @@
+"""Running one attempt: handler in, outcome out. Nothing here touches the database."""
+
+import asyncio
+import random
+
+from app.domain.failures import Category, Failure
+from app.domain.outcomes import Failed, Outcome, Released, Succeeded, decide_failure
+from app.domain.recordable import recordable
+from app.domain.retry import Backoff, RetryPolicy
+from app.worker.attempt import Attempt, Stop
+from app.worker.handlers import HandlerRegistry
+
+_NO_BACKOFF = Backoff(RetryPolicy.FIXED, 0.0, 0.0)
+
+
+class Runner:
+    """Runs attempts; never raises, whatever a handler does."""
+
+    def __init__(self, handlers: HandlerRegistry) -> None:
+        self._handlers = handlers
+
+    async def run(self, attempt: Attempt) -> Outcome:
+        """Call the handler of the attempt's task and say what it came to."""
+        try:
+            if attempt.task is None:
+                return Failed(_task_is_gone(attempt))
+            handler = self._handlers.resolve(attempt.task.execution_handler)
+            return Succeeded(recordable(await handler(attempt)))
+        except asyncio.CancelledError as error:
+            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error))
+        # SystemExit and KeyboardInterrupt from a handler would end this worker and all its neighbours.
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever a handler raises
+            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error))
+
+    def stopped(self, attempt: Attempt) -> Outcome:
+        """Say what an attempt came to that the worker itself has ended."""
+        if attempt.stop is not Stop.TIMEOUT:
+            return Released()
+        text = f"The attempt took longer than its timeout of {attempt.timeout_seconds:g} s"
+        return self._failed(attempt, Failure.build("TimeoutError", text, Category.TIMEOUT))
+
+    def _failed(self, attempt: Attempt, failure: Failure) -> Outcome:
+        backoff = attempt.task.backoff if attempt.task else _NO_BACKOFF
+        return decide_failure(attempt.claim, failure, backoff, jitter=random.random())  # noqa: S311 - jitter
+
+
+def _task_is_gone(attempt: Attempt) -> Failure:
+    text = f"The task {attempt.claim.task_id} was deleted before this execution ran"
+    return Failure.build("UnknownTask", text, Category.CONFIGURATION_ERROR)

@@ -1,0 +1,124 @@
+"""Writes down what attempts came to. What ends while one batch is being written goes into the next."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, assert_never
+from uuid import UUID
+
+from app.db.clock import DatabaseClock
+from app.db.stores.catalog import Catalog
+from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
+from app.db.stores.logs import LogStore, StoredLine
+from app.domain.claims import Claim
+from app.domain.outcomes import Failed, Outcome, Released, Retry, Succeeded
+from app.worker import records
+from app.worker.attempt import Attempt
+from app.worker.leases import LeaseKeeper
+
+log = logging.getLogger(__name__)
+Row = TypeVar("Row", Settlement, FailedAttempt, Claim)
+
+BATCH = 500
+"""Rows in one statement: larger ones gain nothing and hold their locks longer."""
+
+
+class Settler:
+    """Takes ended attempts and makes what they came to durable; `tick` writes one batch of each kind.
+
+    On an error the batch stays and is written again: every statement is fenced, a repeat finds nothing to do.
+    A lease is kept alive until its outcome is written: what has ended must not be run again meanwhile.
+    """
+
+    def __init__(
+        self,
+        *,
+        executions: ExecutionStore,
+        logs: LogStore,
+        catalog: Catalog,
+        clock: DatabaseClock,
+        leases: LeaseKeeper,
+        worker_id: UUID,
+    ) -> None:
+        self._executions = executions
+        self._logs = logs
+        self._catalog = catalog
+        self._clock = clock
+        self._leases = leases
+        self._worker_id = worker_id
+        self._lines: list[StoredLine] = []
+        self._settlements: list[tuple[Attempt, Settlement]] = []
+        self._failures: list[tuple[Attempt, FailedAttempt]] = []
+        self._releases: list[tuple[Attempt, Claim]] = []
+
+    @property
+    def waiting(self) -> int:
+        """Return how many ended attempts are not durable yet."""
+        return len(self._settlements) + len(self._failures) + len(self._releases)
+
+    def add(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Take an ended attempt."""
+        now = max(self._clock.now(), attempt.started_at)
+        match outcome:
+            case Succeeded() | Failed():
+                objective_ms = self._catalog.max_delay_ms(attempt.claim.queue)
+                row = records.settlement(attempt, outcome, ended_at=now, max_delay_ms=objective_ms)
+                self._settlements.append((attempt, row))
+            case Retry():
+                self._failures.append((attempt, records.failed_attempt(attempt, outcome, ended_at=now)))
+            case Released():
+                self._releases.append((attempt, attempt.claim))
+            case _ as never:
+                assert_never(never)
+        attempt.log.close()
+        self.collect_lines(attempt)
+
+    def collect_lines(self, attempt: Attempt) -> None:
+        """Take the lines that an attempt has written since the last time."""
+        claim = attempt.claim
+        for line in attempt.log.drain():
+            self._lines.append(StoredLine(claim.shard, claim.execution_id, claim.attempt_number, line))
+
+    async def tick(self) -> bool:
+        """Write one batch of each kind; return whether anything was written."""
+        await self._write_lines()
+        settled = await self._write(self._settlements, self._executions.settle)
+        failed = await self._write(self._failures, self._retry)
+        released = await self._write(self._releases, self._executions.release)
+        return settled or failed or released
+
+    async def _write_lines(self) -> None:
+        """Write log lines before outcomes: who sees an execution completed sees its whole log."""
+        lines = self._lines[: BATCH * 4]
+        if lines:
+            await self._logs.append(lines)
+            del self._lines[: len(lines)]
+
+    async def _write(
+        self, rows: list[tuple[Attempt, Row]], write: Callable[[list[Row]], Awaitable[set[UUID]]]
+    ) -> bool:
+        batch = rows[:BATCH]
+        if not batch:
+            return False
+        kept = await write([row for _, row in batch])
+        del rows[: len(batch)]
+        for attempt, _ in batch:
+            self._leases.drop(attempt.claim.execution_id)
+            if attempt.claim.execution_id not in kept:
+                _report_lost(attempt)
+        return True
+
+    async def _retry(self, rows: list[FailedAttempt]) -> set[UUID]:
+        return await self._executions.retry(rows, worker_id=self._worker_id)
+
+
+def _report_lost(attempt: Attempt) -> None:
+    """Say that an outcome came too late. Another worker has the execution; nothing is lost."""
+    log.info(
+        "the lease was lost before the attempt was settled",
+        extra={
+            "event": "settle_lost",
+            "execution_id": str(attempt.claim.execution_id),
+            "attempt_number": attempt.claim.attempt_number,
+            "lease_epoch": attempt.claim.lease_epoch,
+        },
+    )

@@ -1,0 +1,104 @@
+"""Executions leased ahead: armed just before their instant, fired on it, from memory."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from app.db.clock import DatabaseClock
+from app.db.stores.executions import ExecutionStore
+from app.domain.claims import Claim
+from app.domain.statuses import Status
+from app.worker.alarms import Alarms
+
+log = logging.getLogger(__name__)
+
+ARM_AHEAD_SECONDS = 0.05
+"""How long before its instant an execution is armed: room for one statement, and little enough that a cancel
+a moment before the instant still wins."""
+
+ARM_AGAIN_SECONDS = 0.5
+"""Pause after an arming that failed."""
+
+
+class Timers:
+    """Holds SCHEDULED claims until they fire. A claim that the database no longer calls ours does not fire."""
+
+    def __init__(
+        self,
+        *,
+        executions: ExecutionStore,
+        clock: DatabaseClock,
+        fire: Callable[[Claim], None],
+        lost: Callable[[UUID], None],
+    ) -> None:
+        self._executions = executions
+        self._clock = clock
+        self._fire = fire
+        self._lost = lost
+        self._to_arm = Alarms(self._arm_soon)
+        self._to_fire = Alarms(self._fire_all)
+        self._arming: set[asyncio.Task[None]] = set()
+        self._waiting: dict[UUID, Claim] = {}
+
+    def __len__(self) -> int:
+        """Return how many claims wait for their instant."""
+        return len(self._waiting)
+
+    def add(self, claim: Claim) -> None:
+        """Fire this claim at its `due_at`."""
+        self._waiting[claim.execution_id] = claim
+        self._to_arm.set(self._clock.monotonic_of(claim.due_at) - ARM_AHEAD_SECONDS, claim)
+
+    def forget(self, execution_id: UUID) -> bool:
+        """Drop a claim whose lease was lost; return whether it was here."""
+        return self._waiting.pop(execution_id, None) is not None
+
+    async def take_back(self) -> list[Claim]:
+        """Return every claim that has not fired, and fire none of them."""
+        if self._arming:
+            await asyncio.wait(self._arming)
+        claims = list(self._waiting.values())
+        self._waiting.clear()
+        self._to_arm.clear()
+        self._to_fire.clear()
+        return claims
+
+    def _arm_soon(self, claims: list[Claim]) -> None:
+        ours = [claim for claim in claims if self._waiting.get(claim.execution_id) is claim]
+        if ours:
+            task = asyncio.get_running_loop().create_task(self._arm(ours))
+            self._arming.add(task)
+            task.add_done_callback(self._arming.discard)
+
+    async def _arm(self, claims: list[Claim]) -> None:
+        try:
+            attempts = await self._executions.arm(claims)
+        except (
+            Exception
+        ):  # the database is away: they are ours for as long as the lease, and arming repeats safely
+            log.exception("arming failed", extra={"event": "arm_failed", "executions": len(claims)})
+            for claim in claims:
+                self._to_arm.set(time.monotonic() + ARM_AGAIN_SECONDS, claim)
+            return
+        for claim in claims:
+            attempt_number = attempts.get(claim.execution_id)
+            if attempt_number is None:
+                self._give_up(claim)
+                continue
+            armed = msgspec.structs.replace(claim, status=Status.RUNNING, attempt_number=attempt_number)
+            self._waiting[claim.execution_id] = armed
+            self._to_fire.set(self._clock.monotonic_of(claim.due_at), armed)
+
+    def _give_up(self, claim: Claim) -> None:
+        """Somebody took the execution back before it was armed: cancelled, paused, edited."""
+        if self._waiting.pop(claim.execution_id, None):
+            self._lost(claim.execution_id)
+
+    def _fire_all(self, claims: list[Claim]) -> None:
+        for claim in claims:
+            if self._waiting.pop(claim.execution_id, None) is not None:
+                self._fire(claim)

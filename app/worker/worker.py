@@ -1,0 +1,110 @@
+"""A worker process's parts, started and stopped in the order that loses nothing."""
+
+import asyncio
+import logging
+import time
+from uuid import UUID
+
+from app.db.stores.executions import ExecutionStore
+from app.loop import Loop
+from app.worker.claimer import Claimer
+from app.worker.leases import LeaseKeeper
+from app.worker.pool import WorkerPool
+from app.worker.settler import Settler
+from app.worker.timers import Timers
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 10.0
+"""How long a stopping worker goes on trying to write down what has ended. After that the leases lapse."""
+LINES_EVERY_SECONDS = 1.0
+
+
+class Worker:
+    """Claims, runs and settles until `stop`."""
+
+    def __init__(
+        self,
+        *,
+        executions: ExecutionStore,
+        claimer: Claimer,
+        pool: WorkerPool,
+        timers: Timers,
+        settler: Settler,
+        leases: LeaseKeeper,
+        poll_seconds: float,
+        grace_seconds: float,
+    ) -> None:
+        self._executions = executions
+        self._claimer = claimer
+        self._pool = pool
+        self._timers = timers
+        self._settler = settler
+        self._leases = leases
+        self._grace_seconds = grace_seconds
+        self._claiming = Loop("claim", claimer.tick, interval_seconds=poll_seconds, max_backoff_seconds=1.0)
+        self._settling = Loop(
+            "settle", self._settle, interval_seconds=LINES_EVERY_SECONDS, max_backoff_seconds=1.0
+        )
+
+    def start(self) -> None:
+        """Begin to claim and run."""
+        self._leases.start()
+        self._settling.start()
+        self._claiming.start()
+
+    async def stop(self) -> None:
+        """Claim nothing more, give back what has not begun, let the rest finish within the grace, settle it.
+
+        Leases are kept alive to the end: whoever drains for a minute must not lose what it drains.
+        """
+        self._leases.draining = True
+        await self._claiming.stop()
+        await self._give_back()
+        await self._pool.drain(self._grace_seconds)
+        await self._settle_all()
+        await self._settling.stop()
+        await asyncio.to_thread(self._leases.stop)
+
+    def wake(self) -> None:
+        """There may be work: look now."""
+        self._claiming.wake()
+
+    def on_free(self) -> None:
+        """A slot is free; look for work only if the last look left some behind."""
+        if self._claimer.starved:
+            self._claiming.wake()
+
+    def on_ended(self) -> None:
+        """An attempt has ended: settle it."""
+        self._settling.wake()
+
+    def on_lost(self, lost: set[UUID]) -> None:
+        """Let go of executions whose lease was lost."""
+        for execution_id in lost:
+            if not self._timers.forget(execution_id):
+                self._pool.lose(execution_id)
+
+    async def _settle(self) -> bool:
+        self._pool.collect_lines()
+        return await self._settler.tick()
+
+    async def _give_back(self) -> None:
+        claims = await self._timers.take_back() + self._pool.take_back()
+        try:
+            await self._executions.release(claims)
+        except Exception:
+            log.exception("could not give back leases; they lapse", extra={"event": "release_failed"})
+        for claim in claims:
+            self._leases.drop(claim.execution_id)
+
+    async def _settle_all(self) -> None:
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self._settler.waiting and time.monotonic() < deadline:
+            self._settling.wake()
+            await asyncio.sleep(0.01)
+        if self._settler.waiting:
+            log.error(
+                "outcomes could not be written",
+                extra={"event": "settle_gave_up", "waiting": self._settler.waiting},
+            )

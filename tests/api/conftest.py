@@ -1,0 +1,130 @@
+"""The whole application over a database of its own: one for a module, as most of its tests do not disturb each other."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from pytest_postgresql.executors import NoopExecutor
+from pytest_postgresql.janitor import DatabaseJanitor
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.clock import DatabaseClock
+from app.db.pools import Pool, open_engine, open_pool
+from app.domain.access import hash_secret
+from app.domain.ids import uuid7
+from app.server import web_app
+from app.settings import Settings
+
+USERS = {"ada": "admin", "oscar": "operator", "vera": "viewer"}
+"""User -> role. Each one's key is `key_of` the name."""
+
+TABLES = ("tasks", "jobs", "executions", "execution_history")
+"""What a request can add rows to."""
+
+IMMEDIATE = {"type": "IMMEDIATE"}
+
+
+def key_of(user_id: str) -> str:
+    """Return the API key of a user."""
+    return f"key-of-{user_id}"
+
+
+@dataclass(kw_only=True)
+class Site:
+    """The application, its database, and what tests ask of them. Requests are the operator's unless said."""
+
+    pool: Pool
+    engine: AsyncEngine
+    clock: DatabaseClock
+    http: httpx.AsyncClient
+
+    async def request(
+        self, method: str, path: str, *, user: str | None = "oscar", **options: Any
+    ) -> httpx.Response:
+        """Send a request to `/api/v1`; `user=None` sends no key."""
+        headers = {"Authorization": f"Bearer {key_of(user)}"} if user else {}
+        options["headers"] = headers | options.get("headers", {})
+        return await self.http.request(method, f"/api/v1{path}", **options)
+
+    async def get(self, path: str, **options: Any) -> httpx.Response:
+        """Read something."""
+        return await self.request("GET", path, **options)
+
+    async def post(self, path: str, body: object, **options: Any) -> httpx.Response:
+        """Send JSON; bytes are sent as they are."""
+        if isinstance(body, bytes):
+            options["headers"] = {"Content-Type": "application/json"} | options.get("headers", {})
+            return await self.request("POST", path, content=body, **options)
+        return await self.request("POST", path, json=body, **options)
+
+    async def task(self, task_id: str, **fields: Any) -> dict[str, Any]:
+        """Create a task, unless there is one already."""
+        body = {"task_id": task_id, "execution_handler": "builtin:echo"} | fields
+        answer = await self.post("/tasks", body)
+        if answer.status_code == 409:
+            answer = await self.get(f"/tasks/{task_id}")
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def job(self, task_id: str, *, user: str = "oscar", **fields: Any) -> dict[str, Any]:
+        """Create a job, IMMEDIATE unless said, and the task if there is none."""
+        await self.task(task_id)
+        answer = await self.post("/jobs", {"task_id": task_id, "schedule": IMMEDIATE} | fields, user=user)
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def counts(self) -> dict[str, int]:
+        """Return how many rows there are of what a request can store."""
+        return {table: await self.pool.fetchval(f"SELECT count(*) FROM onthedot.{table}") for table in TABLES}  # noqa: S608 - our own names
+
+
+@pytest.fixture(scope="module")
+def module_dsn(postgresql_server: NoopExecutor) -> Iterator[str]:
+    """Return the DSN of a migrated database that a module has for itself."""
+    server = postgresql_server
+    name = f"{server.dbname}_api_{os.getpid()}"
+    janitor = DatabaseJanitor(
+        user=server.user,
+        host=server.host,
+        port=server.port,
+        password=server.password,
+        dbname=name,
+        template_dbname=server.template_dbname,
+    )
+    with janitor:
+        yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(module_dsn: str) -> AsyncIterator[Site]:
+    """Return the application over a database with three users; tests must run in the module's loop."""
+    async with await open_pool(module_dsn, size=4, application_name="test") as pool:
+        engine, clock = open_engine(module_dsn, size=4, application_name="test"), DatabaseClock()
+        await clock.synchronise(pool)
+        for user_id, role in USERS.items():
+            await add_user(pool, user_id, role=role)
+        app = web_app(engine, pool, clock, Settings.from_env({}))
+        # In the loop of the pools. Litestar's own test client runs the application in a loop of another thread.
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as http:
+            yield Site(pool=pool, engine=engine, clock=clock, http=http)
+        await engine.dispose()
+
+
+async def add_user(pool: Pool, user_id: str, *, role: str) -> None:
+    """Store a user and a key."""
+    await pool.execute(
+        "INSERT INTO onthedot.users (user_id, name, role) VALUES ($1, $1, $2)", user_id, role
+    )
+    await pool.execute(
+        "INSERT INTO onthedot.api_keys (key_id, user_id, name, prefix, key_hash) VALUES ($1, $2, 'test', 'key', $3)",
+        uuid7(0),
+        user_id,
+        hash_secret(key_of(user_id)),
+    )

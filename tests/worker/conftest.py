@@ -1,0 +1,150 @@
+"""A whole worker over a fresh database, run inside the test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.children import SupervisorLine
+from app.db.clock import DatabaseClock
+from app.db.pools import Pool
+from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
+from app.db.reads.executions import ExecutionReads, ExecutionView
+from app.db.stores.jobs import JobStore
+from app.domain.jobs import JobRequest, plan_job
+from app.domain.statuses import FINAL
+from app.process import Process
+from app.server import compose_worker
+from app.settings import Settings
+from app.tasks import Handler
+from app.worker.handlers import HandlerRegistry
+from app.worker.handlers.http import HttpHandler
+from app.worker.handlers.python import PythonHandler
+from app.worker.output import OutputCapture
+from app.worker.worker import Worker
+from tests.polling import eventually
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """A database with a worker on it, and what tests ask of them."""
+
+    dsn: str
+    pool: Pool
+    engine: AsyncEngine
+    clock: DatabaseClock
+    functions: dict[str, Handler]
+    stack: AsyncExitStack
+    threads: ThreadPoolExecutor
+
+    async def start_worker(self, **settings: str) -> Worker:
+        """Start a worker; it is stopped at the end of the test."""
+        worker = await self.make_worker(**settings)
+        worker.start()
+        self.stack.push_async_callback(worker.stop)
+        return worker
+
+    async def make_worker(self, **settings: str) -> Worker:
+        """Make a worker that does not run yet. Output is captured from here: pytest takes it anew for each test."""
+        output = OutputCapture()
+        output.install()
+        self.stack.callback(output.remove)
+        environment = {f"ONTHEDOT_{name.upper()}": text for name, text in settings.items()}
+        own = Process(
+            dsn=self.dsn,
+            pool=self.pool,
+            clock=self.clock,
+            line=SupervisorLine(None),
+            stop=asyncio.Event(),
+            stack=self.stack,
+        )
+        http = HttpHandler(allow_private_targets=True)
+        self.stack.push_async_callback(http.close)
+        registry = HandlerRegistry(python=PythonHandler(self.threads), http=http, functions=self.functions)
+        return await compose_worker(Settings.from_env(environment), own, registry)
+
+    async def task(self, handler: str, **columns: object) -> str:
+        """Create a task named after its handler."""
+        values = {
+            "task_id": handler.replace(":", "-"),
+            "name": handler,
+            "execution_handler": handler,
+            "created_by": "t",
+        }
+        values |= columns
+        names = ", ".join(values)
+        marks = ", ".join(f"${i + 1}" for i in range(len(values)))
+        statement = f"INSERT INTO onthedot.tasks ({names}) VALUES ({marks})"  # noqa: S608 - our own names
+        await self.pool.execute(statement, *values.values())
+        return str(values["task_id"])
+
+    async def job(self, task_id: str, *, in_seconds: float | None = None, **request: Any) -> UUID:
+        """Create a job that runs now, or once in so many seconds; return its execution."""
+        schedule: dict[str, object] = {"type": "IMMEDIATE"}
+        if in_seconds is not None:
+            at = self.clock.now() + timedelta(seconds=in_seconds)
+            schedule = {"type": "ONCE", "scheduled_time": at.isoformat()}
+        job = plan_job(
+            msgspec.convert({"task_id": task_id, "schedule": schedule} | request, JobRequest),
+            user_id="t",
+            task_version=1,
+            now=self.clock.now(),
+            unix_microseconds=self.clock.unix_microseconds(),
+            aliases={},
+        )
+        assert await JobStore(self.pool).create([job]) == {job.job_id}
+        assert job.execution_id is not None
+        return job.execution_id
+
+    async def ended(self, execution_id: UUID) -> ExecutionView:
+        """Wait until an execution has ended and return it."""
+
+        async def probe() -> ExecutionView | None:
+            execution = await ExecutionReads(self.engine).get(execution_id)
+            return execution if execution.status in FINAL else None
+
+        return await eventually(probe)
+
+    async def in_status(self, execution_id: UUID, status: str) -> ExecutionView:
+        """Wait until an execution is in a status and return it."""
+
+        async def probe() -> ExecutionView | None:
+            execution = await ExecutionReads(self.engine).get(execution_id)
+            return execution if execution.status == status else None
+
+        return await eventually(probe)
+
+    async def attempts(self, execution_id: UUID) -> list[AttemptView]:
+        """Return the attempts of an execution."""
+        return await StoryReads(self.engine).attempts(await ExecutionReads(self.engine).get(execution_id))
+
+    async def log(self, execution_id: UUID) -> list[LogLineView]:
+        """Return the log of an execution."""
+        return await StoryReads(self.engine).log_page(execution_id, limit=1000)
+
+
+@pytest.fixture
+def register() -> dict[str, Handler]:
+    """Return the functions that the worker knows as `python:NAME`; tests add to it."""
+    return {}
+
+
+@pytest.fixture
+async def bench(
+    dsn: str, pool: Pool, engine: AsyncEngine, clock: DatabaseClock, register: dict[str, Handler]
+) -> AsyncIterator[Bench]:
+    """Return a bench; whatever it started is stopped at the end."""
+    threads = ThreadPoolExecutor(20)
+    async with AsyncExitStack() as stack:
+        yield Bench(
+            dsn=dsn, pool=pool, engine=engine, clock=clock, functions=register, stack=stack, threads=threads
+        )
+    threads.shutdown(wait=False, cancel_futures=True)

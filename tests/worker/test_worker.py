@@ -1,0 +1,296 @@
+"""What a worker does with an execution, from the claim to the record of how it ended."""
+
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+from app.domain.statuses import Status
+from app.tasks import Context, Handler
+from tests.worker.conftest import Bench
+
+Register = dict[str, Handler]
+
+
+async def test_runs_a_job_and_records_everything(bench: Bench) -> None:
+    await bench.start_worker()
+    execution_id = await bench.job(await bench.task("builtin:echo"), parameters={"n": 1})
+
+    execution = await bench.ended(execution_id)
+
+    assert execution.status is Status.COMPLETED
+    assert execution.disposition == "ran"
+    assert execution.result == {"n": 1}
+    assert execution.attempt_number == 1
+    assert execution.worker_id is not None
+    assert execution.started_at is not None
+    assert execution.completed_at is not None
+    assert execution.due_at <= execution.started_at <= execution.completed_at
+    assert execution.lateness_ms == pytest.approx(
+        (execution.started_at - execution.due_at).total_seconds() * 1000, abs=0.01
+    )
+
+
+async def test_leases_ahead_and_never_starts_early(bench: Bench) -> None:
+    await bench.start_worker()
+    execution_id = await bench.job(await bench.task("builtin:noop"), in_seconds=1.5)
+
+    leased = await bench.in_status(execution_id, "SCHEDULED")
+    execution = await bench.ended(execution_id)
+
+    assert leased.attempt_number == 0
+    assert execution.claimed_at is not None
+    assert execution.claimed_at < execution.due_at
+    assert execution.started_at is not None
+    assert execution.started_at >= execution.due_at
+    assert execution.attempt_number == 1
+
+
+async def test_retries_until_it_succeeds_and_keeps_the_failed_attempts(bench: Bench) -> None:
+    await bench.start_worker()
+    task = await bench.task("builtin:fail", retry_delay_seconds=0.01, max_retries=2)
+    execution_id = await bench.job(task, parameters={"times": 2, "message": "no", "type": "Flaky"})
+
+    execution = await bench.ended(execution_id)
+    attempts = await bench.attempts(execution_id)
+
+    assert execution.status is Status.COMPLETED
+    assert [a.outcome for a in attempts] == ["failed", "failed", "completed"]
+    assert [a.attempt_number for a in attempts] == [1, 2, 3]
+    assert [a.error.type for a in attempts if a.error] == ["Flaky", "Flaky"]
+    assert attempts[0].started_at is not None
+    assert attempts[1].started_at is not None
+    assert attempts[0].started_at < attempts[1].started_at
+
+
+async def test_fails_after_the_last_attempt(bench: Bench) -> None:
+    await bench.start_worker()
+    task = await bench.task("builtin:fail", retry_delay_seconds=0.01, max_retries=1)
+    execution_id = await bench.job(task, parameters={"message": "always"})
+
+    execution = await bench.ended(execution_id)
+
+    assert execution.status is Status.FAILED
+    assert execution.disposition == "failed"
+    assert execution.attempt_number == execution.max_attempts == 2
+    assert execution.error is not None
+    assert (execution.error.type, execution.error.category) == ("RuntimeError", "unknown")
+    assert execution.error_details == "always"
+    assert [a.outcome for a in await bench.attempts(execution_id)] == ["failed", "failed"]
+
+
+async def test_a_handler_nobody_has_is_a_configuration_error_and_not_retried(bench: Bench) -> None:
+    await bench.start_worker()
+    execution_id = await bench.job(await bench.task("python:nobody", max_retries=5))
+
+    execution = await bench.ended(execution_id)
+
+    assert execution.status is Status.FAILED
+    assert execution.attempt_number == 1
+    assert execution.error is not None
+    assert execution.error.category == "configuration_error"
+    assert "ONTHEDOT_TASK_MODULES" in execution.error.message
+
+
+async def test_async_and_plain_functions_log_and_return(bench: Bench, register: Register) -> None:
+    async def in_loop(ctx: Context) -> object:
+        ctx.logger.info("logged by %s", ctx.parameters["who"])
+        print("printed")
+        return {"attempt": ctx.attempt_number}
+
+    def in_thread(ctx: Context) -> object:
+        print(f"thread {ctx.parameters['who']}")
+        return threading.current_thread().name.startswith("ThreadPool")
+
+    register.update(in_loop=in_loop, in_thread=in_thread)
+    await bench.start_worker()
+    first = await bench.job(await bench.task("python:in_loop"), parameters={"who": "a"})
+    second = await bench.job(await bench.task("python:in_thread"), parameters={"who": "b"})
+
+    assert (await bench.ended(first)).result == {"attempt": 1}
+    assert (await bench.ended(second)).result is True
+    assert [(x.message, x.stream) for x in await bench.log(first)] == [
+        ("logged by a", "log"),
+        ("printed", "stdout"),
+    ]
+    assert [x.message for x in await bench.log(second)] == ["thread b"]
+
+
+class Hostile:
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+def _raise(error: BaseException) -> Handler:
+    def handler(_ctx: Context) -> object:
+        raise error
+
+    return handler
+
+
+GARBAGE: dict[str, Any] = {
+    "nul": lambda _ctx: "a\0b",
+    "nan": lambda _ctx: {"x": float("nan")},
+    "surrogate": lambda _ctx: "\ud800",
+    "huge": lambda _ctx: "x" * 100_000_000,
+    "object": lambda _ctx: Hostile(),
+    "bytes": lambda _ctx: b"\xff\x00",
+    "prints_100_mb": lambda _ctx: print("y" * 100_000_000),
+    "prints_bytes": lambda _ctx: __import__("sys").stdout.buffer.write(b"\x00\xff\n"),
+}
+
+
+async def test_whatever_a_handler_returns_or_prints_is_recorded(bench: Bench, register: Register) -> None:
+    register.update(GARBAGE)
+    await bench.start_worker()
+    ids = {name: await bench.job(await bench.task(f"python:{name}")) for name in GARBAGE}
+
+    for name, execution_id in ids.items():
+        assert (await bench.ended(execution_id)).status is Status.COMPLETED, name
+    huge = await bench.ended(ids["huge"])
+    assert huge.result_truncated
+    assert huge.result["truncated"] is True
+    assert (await bench.ended(ids["nul"])).result == "a␀b"
+    [line] = await bench.log(ids["prints_100_mb"])
+    assert "cut" in line.message
+    assert len(line.message) < 10_000
+    assert [x.message for x in await bench.log(ids["prints_bytes"])] == ["␀\ufffd"]
+
+
+RAISES = {
+    "system_exit": SystemExit(3),
+    "interrupt": KeyboardInterrupt(),
+    "stop_iteration": StopIteration(),
+    "nul_text": ValueError("a\0\ud800"),
+    "recursion": RecursionError("deep"),
+}
+RAISED_AS = {"stop_iteration": "RuntimeError"}
+"""PEP 479: it cannot leave a coroutine as itself."""
+
+
+async def test_whatever_a_handler_raises_fails_its_execution_only(bench: Bench, register: Register) -> None:
+    register.update({name: _raise(error) for name, error in RAISES.items()})
+    await bench.start_worker()
+    ids = {
+        name: await bench.job(await bench.task(f"python:{name}", max_retries=0, queue="general"))
+        for name in RAISES
+    }
+
+    for name, execution_id in ids.items():
+        execution = await bench.ended(execution_id)
+        assert execution.status is Status.FAILED, name
+        assert execution.error is not None
+        assert execution.error.type == RAISED_AS.get(name, type(RAISES[name]).__name__)
+    after = await bench.job(await bench.task("builtin:noop"))
+    assert (await bench.ended(after)).status is Status.COMPLETED
+
+
+async def test_a_timeout_ends_the_attempt_whatever_the_handler_does(bench: Bench, register: Register) -> None:
+    release = threading.Event()
+
+    def deaf(_ctx: Context) -> None:
+        release.wait(30)
+
+    register["deaf"] = deaf
+    await bench.start_worker()
+    polite = await bench.job(
+        await bench.task("builtin:sleep", max_retries=0), parameters={"seconds": 60}, timeout_seconds=0.1
+    )
+    stubborn = await bench.job(await bench.task("python:deaf", max_retries=0), timeout_seconds=0.1)
+
+    for execution_id in (polite, stubborn):
+        execution = await bench.ended(execution_id)
+        assert execution.status is Status.FAILED
+        assert execution.error is not None
+        assert execution.error.category == "timeout"
+        assert "0.1 s" in execution.error.message
+    release.set()
+
+
+async def test_leases_live_on_while_a_handler_blocks_the_event_loop(
+    bench: Bench, register: Register, database: "psycopg.Connection[tuple[Any, ...]]"
+) -> None:
+    seen: list[bool] = []
+
+    def watch() -> None:
+        while not seen or len(seen) < 20:
+            row = database.execute(
+                "SELECT lease_expires_at > now(), started_at IS NOT NULL FROM onthedot.executions"
+            ).fetchone()
+            database.rollback()
+            seen.append(bool(row and row[0]))
+            time.sleep(0.1)
+
+    async def blocks(_ctx: Context) -> None:
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        watcher.join()  # the loop stands still for two leases
+
+    register["blocks"] = blocks
+    await bench.start_worker(lease_seconds="1")
+    execution_id = await bench.job(await bench.task("python:blocks"))
+
+    execution = await bench.ended(execution_id)
+
+    assert all(seen)
+    assert execution.attempt_number == 1
+
+
+async def test_an_outcome_that_comes_after_the_lease_was_lost_changes_nothing(
+    bench: Bench, register: Register
+) -> None:
+    go_on = threading.Event()
+    register["slow"] = lambda _ctx: go_on.wait(30)
+    await bench.start_worker()
+    execution_id = await bench.job(await bench.task("python:slow"))
+    await bench.in_status(execution_id, "RUNNING")
+
+    await bench.pool.execute("UPDATE onthedot.executions SET lease_epoch = lease_epoch + 1")
+    go_on.set()
+    other = await bench.job(await bench.task("builtin:noop"))
+    await bench.ended(other)  # settled after the lost one
+
+    assert (await bench.in_status(execution_id, "RUNNING")).completed_at is None
+
+
+async def test_stopping_gives_back_what_has_not_begun_and_finishes_what_has(bench: Bench) -> None:
+    worker = await bench.make_worker(concurrency="1", grace_seconds="10")
+    worker.start()
+    sleeper = await bench.task("builtin:sleep")
+    running = await bench.job(sleeper, parameters={"seconds": 0.5})
+    await bench.in_status(running, "RUNNING")
+    ahead = await bench.job(sleeper, in_seconds=1.9, parameters={"seconds": 0})
+    worker.wake()
+    await bench.in_status(ahead, "SCHEDULED")
+
+    await worker.stop()
+
+    assert (await bench.ended(running)).status is Status.COMPLETED
+    returned = await bench.in_status(ahead, "PENDING")
+    assert returned.attempt_number == 0
+    assert returned.worker_id is None
+
+
+async def test_stopping_ends_what_outlasts_the_grace_and_gives_it_back(bench: Bench) -> None:
+    worker = await bench.make_worker(grace_seconds="0")
+    worker.start()
+    execution_id = await bench.job(await bench.task("builtin:sleep"), parameters={"seconds": 60})
+    await bench.in_status(execution_id, "RUNNING")
+
+    await worker.stop()
+
+    assert (await bench.in_status(execution_id, "PENDING")).attempt_number == 0
+
+
+async def test_uses_the_newest_definition_of_a_task(bench: Bench) -> None:
+    await bench.start_worker()
+    task = await bench.task("builtin:fail", max_retries=0)
+    await bench.ended(await bench.job(task))
+    waiting = await bench.job(task, in_seconds=0.5)
+    await bench.pool.execute(
+        "UPDATE onthedot.tasks SET execution_handler = 'builtin:noop', version = version + 1"
+    )
+
+    assert (await bench.ended(waiting)).status is Status.COMPLETED
