@@ -17,7 +17,7 @@ from app.loop import Loop
 from app.ports import PortUnavailable, reserved_port
 from app.server import Bootstrap, bootstrap
 from app.settings import Settings
-from app.supervisor import STOP_SIGNALS, Supervisor
+from app.supervisor import Supervisor, stop_signals
 
 DATABASE_WATCH_SECONDS = 1.0
 WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 9, 4
@@ -101,7 +101,7 @@ def _announce(settings: Settings, prepared: Bootstrap, *, is_embedded: bool) -> 
 
 def _stop(embedded: EmbeddedPostgres) -> None:
     """Stop the server, whatever signals come: nothing is left to hurry, and half stopped is worse."""
-    for number in STOP_SIGNALS:
+    for number in stop_signals():
         signal.signal(number, signal.SIG_IGN)
     embedded.stop()
 
@@ -113,10 +113,7 @@ def _signals_interrupt() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in stop_signals()}
     try:
         yield
     finally:

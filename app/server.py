@@ -25,13 +25,16 @@ from app.api.request_ids import RequestIds
 from app.api.router import API
 from app.db.clock import DatabaseClock
 from app.db.health import DatabaseHealth
+from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.pools import Engine, Pool, open_engine
 from app.db.reads.attempts import StoryReads
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.jobs import JobReads
 from app.db.stores.access import ADMIN_USER_ID, AccessStore
 from app.db.stores.catalog import Catalog
+from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.job_control import JobControl
 from app.db.stores.jobs import JobStore
 from app.db.stores.logs import LogStore
 from app.db.stores.queues import QueueStore
@@ -42,6 +45,7 @@ from app.db.stores.zones import ZoneAliasStore
 from app.domain.access import new_secret
 from app.domain.ids import uuid7
 from app.files import write_file
+from app.intake.changes import ChangeIntake
 from app.intake.jobs import JobIntake
 from app.intake.tasks import TaskIntake
 from app.loop import Loop
@@ -137,13 +141,14 @@ async def run_api(settings: Settings) -> None:
 
 def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings) -> Litestar:
     """Compose what the API and the pages are made of."""
+    hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
     parts = {
         "access": access,
         "clock": clock,
         "database": DatabaseHealth(engine),
         "execution_reads": ExecutionReads(engine),
-        "job_reads": JobReads(engine),
+        "job_reads": job_reads,
         "story_reads": StoryReads(engine),
         "tasks": TaskIntake(tasks=tasks, queues=queues, allow_private_targets=settings.allow_private_targets),
         "jobs": JobIntake(
@@ -151,7 +156,18 @@ def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings
             tasks=tasks,
             queues=queues,
             access=access,
-            aliases=ZoneAliasStore(engine),
+            aliases=aliases,
+            hints=hints,
+            clock=clock,
+        ),
+        "changes": ChangeIntake(
+            jobs=JobControl(pool, horizon_seconds=settings.horizon_seconds),
+            executions=ExecutionControl(pool),
+            reads=job_reads,
+            tasks=tasks,
+            queues=queues,
+            aliases=aliases,
+            hints=hints,
             clock=clock,
         ),
     }
@@ -173,12 +189,17 @@ async def run_maintenance(settings: Settings) -> None:
         engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
         own.stack.push_async_callback(engine.dispose)
         executions = ExecutionStore(own.pool)
+        hints = HintSender(own.pool)
         materializer = Materializer(
-            schedules=ScheduleStore(own.pool), horizon_seconds=settings.horizon_seconds
+            schedules=ScheduleStore(own.pool), hints=hints, horizon_seconds=settings.horizon_seconds
         )
-        reaper = Reaper(executions=executions, lease_seconds=settings.lease_seconds)
+        reaper = Reaper(executions=executions, hints=hints, lease_seconds=settings.lease_seconds)
+        planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
+        listener = HintListener(own.dsn, on_schedules=planning.wake)
+        own.stack.push_async_callback(listener.close)
         loops = [
-            Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS),
+            planning,
+            Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
             Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=3600.0),
         ]
@@ -187,6 +208,7 @@ async def run_maintenance(settings: Settings) -> None:
         own.line.report_ready()
         await own.stop.wait()
         await asyncio.gather(*(loop.stop() for loop in loops))
+        await hints.close()
 
 
 async def run_worker(settings: Settings) -> None:
@@ -201,9 +223,14 @@ async def run_worker(settings: Settings) -> None:
         threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
         registry = HandlerRegistry(python=PythonHandler(threads), http=http, functions=functions)
         worker = await compose_worker(settings, own, registry)
+        listener = HintListener(own.dsn, on_ready=worker.on_hints, on_cancels=worker.on_cancels)
+        own.stack.push_async_callback(listener.close)
+        listening = Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS)
         worker.start()
+        listening.start()
         own.line.report_ready()
         await own.stop.wait()
+        await listening.stop()
         await worker.stop()
 
 
@@ -236,6 +263,7 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         clock=own.clock,
         leases=leases,
         worker_id=identity.worker_id,
+        hint=lambda places: worker.on_hints(places),  # noqa: PLW0108 - not made yet
     )
     pool = WorkerPool(
         slots=settings.concurrency,
@@ -245,7 +273,7 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         catalog=catalog,
         clock=own.clock,
         timeline=await timeline(own.pool),
-        on_free=lambda: worker.on_free(),  # noqa: PLW0108 - not made yet
+        on_free=lambda: worker.on_free(),  # noqa: PLW0108
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
     )
     timers = Timers(executions=executions, clock=own.clock, fire=pool.start, lost=leases.drop)
@@ -262,6 +290,7 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         lookahead_seconds=settings.lookahead_ms / 1000,
     )
     worker = Worker(
+        worker_id=identity.worker_id,
         executions=executions,
         claimer=claimer,
         pool=pool,

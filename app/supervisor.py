@@ -19,7 +19,6 @@ START_TIMEOUT_SECONDS = 60.0
 API_STOP_SECONDS = 10.0
 HURRY_SECONDS = 2.0
 """What is left to the processes after a second signal."""
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Command = Callable[[str], Sequence[str]]
 """Gives the command line for a process: `api`, `maintenance` or `worker`."""
@@ -29,6 +28,12 @@ def onthedot_command(process: str) -> list[str]:
     """Return the command line that `ps` shows: the console script of this environment, else `-m app`."""
     script = Path(sys.executable).with_name("onthedot")
     return [sys.executable, *([str(script)] if script.is_file() else ["-m", "app"]), process]
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Return the signals that stop `serve`: not SIGHUP under `nohup`, but SIGINT also in a script's background."""
+    ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if ignores_hangup else [signal.SIGHUP])]
 
 
 class Supervisor:
@@ -104,8 +109,7 @@ class Supervisor:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        # Under `nohup` SIGHUP is ignored, and stays so.
-        handled = [number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+        handled = stop_signals()
         for number in handled:
             loop.add_signal_handler(number, self._on_signal)
         try:

@@ -16,13 +16,16 @@ from itertools import groupby
 from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
 from app.db.pools import Connection, Pool
 from app.domain.ids import new_execution_id, new_job_id, shard_of
 from app.domain.statuses import LEASED, Status
 
 Row: TypeAlias = dict[str, Any]
 """Columns by name: of any type."""
-Source: TypeAlias = "Pool | Connection"
+Source: TypeAlias = "Pool | Connection | PoolConnectionProxy[asyncpg.Record]"
 
 FAILURE = (
     '{"type": "RuntimeError", "message": "no", "category": "unknown", "severity": "medium",'
@@ -33,8 +36,7 @@ FAILURE = (
 
 async def make_task(source: Source, task_id: str = "report", **columns: Any) -> str:
     """Make a task; by default `builtin:noop` in the queue `general`."""
-    row = {"task_id": task_id, "name": task_id, "execution_handler": "builtin:noop", "created_by": "ada"}
-    await insert(source, "tasks", [row | columns])
+    await insert(source, "tasks", [task_row(task_id=task_id, **columns)])
     return task_id
 
 
@@ -65,6 +67,12 @@ async def make_finished(source: Source, **columns: Any) -> UUID:
     await insert(source, "execution_history", [row])
     execution_id: UUID = row["execution_id"]
     return execution_id
+
+
+def task_row(*, task_id: str = "report", **columns: Any) -> Row:
+    """Return a task that does nothing."""
+    row = {"task_id": task_id, "name": task_id, "execution_handler": "builtin:noop", "created_by": "ada"}
+    return row | columns
 
 
 def job_row(now: datetime, **columns: Any) -> Row:

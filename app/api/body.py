@@ -6,6 +6,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 from litestar.dto import AbstractDTO, DTOFieldDefinition
+from litestar.exceptions import ClientException
 from litestar.openapi.spec import Reference, Schema
 from litestar.typing import FieldDefinition
 
@@ -14,8 +15,11 @@ from app.domain.errors import InvalidBody, InvalidInput
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_PATH = re.compile(r"^(?P<detail>.*?)(?: - at `(?P<path>\$[^`]*)`)?$", re.DOTALL)
+_MESSAGE = re.compile(r"(?P<detail>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.{1,100})`", re.DOTALL)
+_LONGEST_DETAIL = 300
+"""Characters. What somebody sent is repeated in part only."""
 
 
 class StrictBody(AbstractDTO[T], Generic[T]):
@@ -26,10 +30,11 @@ class StrictBody(AbstractDTO[T], Generic[T]):
 
     def decode_bytes(self, value: bytes) -> T:
         """Return the body as `T`. Raises `InvalidBody` or `InvalidInput` with a pointer."""
+        _require_json(self.asgi_connection.headers.get("content-type"))
         return convert(strict_json.loads(value), self.model_type)
 
     def decode_builtins(self, value: dict[str, Any]) -> NoReturn:
-        """Refuse forms: they reach the API from other people's pages."""
+        """Refuse what is no JSON."""
         raise InvalidBody("send the body as JSON, with Content-Type: application/json")
 
     @classmethod
@@ -68,12 +73,27 @@ def convert(value: object, model: type[T]) -> T:
     try:
         return msgspec.convert(value, model, strict=True)
     except msgspec.ValidationError as error:
-        match = _PATH.match(str(error))
-        detail, path = (match["detail"], match["path"] or "$") if match else (str(error), "$")
-        pointer = _pointer(path)
-        raise InvalidInput(f"{pointer or 'the body'}: {detail}", pointer=pointer) from None
+        match = _MESSAGE.fullmatch(str(error))
+        detail, path = (match["detail"], match["path"] or "") if match else (str(error), "")
+        pointer = _pointer(path, detail)
+        detail = f"{pointer or 'the body'}: {detail[:_LONGEST_DETAIL]}"
+        raise InvalidInput(detail, pointer=pointer) from None
 
 
-def _pointer(path: str) -> str:
-    """Turn msgspec's `$.schedule.tags[2]` into the JSON pointer `/schedule/tags/2`."""
-    return "".join("/" + (name or index) for name, index in _STEP.findall(path))
+def _require_json(content_type: str | None) -> None:
+    """Refuse a body that says it is something else, such as a form. One that says nothing is taken for JSON."""
+    kind = (content_type or "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        detail = f"the body is {kind[:80]!r}; send JSON, with Content-Type: application/json"
+        raise ClientException(status_code=415, detail=detail)
+
+
+def _pointer(path: str, detail: str) -> str:
+    """Turn msgspec's `.schedule.tags[2]` into the JSON pointer `/schedule/tags/2`.
+
+    A field that is missing or unknown is named by the detail only; its object is what the path leads to.
+    """
+    steps = [name or index for name, index in _STEP.findall(path)]
+    if field := _FIELD.fullmatch(detail):
+        steps.append(field[1])
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)

@@ -7,7 +7,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from app.api.problems import MEDIA_TYPE, Problem, problem
+from app.api.problems import CODES, MEDIA_TYPE, Problem, problem
 from app.api.request_ids import request_id_of
 from app.db.errors import is_bad_value, is_unavailable
 from app.domain.errors import FieldError, InvalidInput, OnthedotError
@@ -17,15 +17,12 @@ log = logging.getLogger(__name__)
 AnyRequest = Request[Any, Any, Any]
 RETRY_AFTER_SECONDS = "2"
 
-_HTTP_CODES = {
-    400: "invalid_input",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    413: "payload_too_large",
-    415: "unsupported_media_type",
+_DETAILS = {
+    404: "there is nothing at this address; /schema describes those there are",
+    405: "this address does not take the method; the header Allow lists those it takes",
+    413: "the body is larger than 1 MiB, which is the most that a job or a task may be",
 }
+"""What the framework has no helpful words for."""
 
 
 def on_own_error(request: AnyRequest, error: OnthedotError) -> Response[Problem]:
@@ -36,11 +33,9 @@ def on_own_error(request: AnyRequest, error: OnthedotError) -> Response[Problem]
 
 def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem]:
     """Answer an error that the framework raised: no such address, a parameter that does not fit, a body too large."""
-    code = _HTTP_CODES.get(
-        error.status_code, "invalid_input" if error.status_code < 500 else "internal_error"
-    )
+    code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
     errors = _parameter_errors(error) if isinstance(error, ValidationException) else ()
-    detail = "; ".join(e.detail for e in errors) or str(error.detail)
+    detail = "; ".join(e.detail for e in errors) or _DETAILS.get(error.status_code, str(error.detail))
     return _answer(
         problem(code, detail, request_id=request_id_of(request), errors=errors), headers=error.headers
     )

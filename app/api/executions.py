@@ -8,10 +8,12 @@ from litestar import Controller, MediaType, Request, Response, get
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery
 
+from app.api.answers import LISTS, READS
 from app.api.paging import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     CursorText,
+    FilterText,
     Include,
     Limit,
     read_text_cursor,
@@ -37,16 +39,16 @@ class ExecutionsController(Controller):
     path = "/executions"
     tags = ("Executions",)
 
-    @get(operation_id="listExecutions")
+    @get(operation_id="listExecutions", responses=LISTS)
     async def list_executions(
         self,
         execution_reads: NamedDependency[ExecutionReads],
         limit: Limit = DEFAULT_LIMIT,
         cursor: CursorText = None,
         include: Include = None,
-        user_id: FromQuery[str | None] = None,
-        task_id: FromQuery[str | None] = None,
-        queue: FromQuery[str | None] = None,
+        user_id: FilterText = None,
+        task_id: FilterText = None,
+        queue: FilterText = None,
         status: FromQuery[Status | None] = None,
     ) -> Page[ExecutionView]:
         """List executions, the newest instant first.
@@ -59,14 +61,18 @@ class ExecutionsController(Controller):
         )
         return await execution_reads.list_page(filters, window(limit, cursor, chosen | {"include": include}))
 
-    @get("/{execution_id:uuid}", operation_id="getExecution")
+    @get("/{execution_id:uuid}", operation_id="getExecution", responses=READS)
     async def get_execution(
         self, execution_id: FromPath[UUID], execution_reads: NamedDependency[ExecutionReads]
     ) -> ExecutionView:
         """Get an execution."""
         return await execution_reads.get(execution_id)
 
-    @get("/{execution_id:uuid}/attempts", operation_id="listAttempts")
+    @get(
+        "/{execution_id:uuid}/attempts",
+        operation_id="listAttempts",
+        responses=READS,
+    )
     async def list_attempts(
         self,
         execution_id: FromPath[UUID],
@@ -76,7 +82,11 @@ class ExecutionsController(Controller):
         """List an execution's attempts."""
         return Attempts(await story_reads.attempts(await execution_reads.get(execution_id)))
 
-    @get("/{execution_id:uuid}/logs", operation_id="listLogLines")
+    @get(
+        "/{execution_id:uuid}/logs",
+        operation_id="listLogLines",
+        responses=READS,
+    )
     async def list_log_lines(
         self,
         request: Request[Any, Any, Any],

@@ -5,6 +5,7 @@ from litestar import Response, get
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
+from app.api.answers import problem_answers
 from app.api.problems import TITLES
 from app.db.errors import is_unavailable
 from app.db.health import DatabaseHealth
@@ -45,7 +46,12 @@ async def readyz(database: NamedDependency[DatabaseHealth]) -> Response[Health]:
     return Response(Health("unavailable" if reason else "ready", reason), status_code=503 if reason else 200)
 
 
-@get("/problems/{code:str}", operation_id="explainProblem", tags=["Health"])
+@get(
+    "/problems/{code:str}",
+    operation_id="explainProblem",
+    tags=["Health"],
+    responses=problem_answers(400, 404),
+)
 async def explain_problem(code: FromPath[str]) -> ProblemType:
     """Explain a problem code; the `type` of a problem document leads here."""
     if code not in TITLES:

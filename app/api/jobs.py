@@ -9,8 +9,9 @@ from litestar import Controller, Request, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
+from app.api.answers import CREATES, LISTS, READS
 from app.api.body import StrictBody
-from app.api.paging import DEFAULT_LIMIT, CursorText, Include, Limit, window
+from app.api.paging import DEFAULT_LIMIT, CursorText, FilterText, Include, Limit, window
 from app.api.preconditions import etag
 from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
@@ -41,7 +42,12 @@ class JobsController(Controller):
     path = "/jobs"
     tags = ("Jobs",)
 
-    @post(operation_id="createJob", dto=StrictBody[JobRequest], return_dto=None)
+    @post(
+        operation_id="createJob",
+        dto=StrictBody[JobRequest],
+        return_dto=None,
+        responses=CREATES,
+    )
     async def create_job(
         self, request: ApiRequest, data: JSONBody[JobRequest], jobs: NamedDependency[JobIntake]
     ) -> Response[JobCreated]:
@@ -53,7 +59,7 @@ class JobsController(Controller):
             headers={"ETag": etag(1), "Location": f"/api/v1/jobs/{job.job_id}"},
         )
 
-    @get(operation_id="listJobs")
+    @get(operation_id="listJobs", responses=LISTS)
     async def list_jobs(
         self,
         job_reads: NamedDependency[JobReads],
@@ -61,8 +67,8 @@ class JobsController(Controller):
         limit: Limit = DEFAULT_LIMIT,
         cursor: CursorText = None,
         created_after: CreatedAfter = None,
-        user_id: FromQuery[str | None] = None,
-        task_type: FromQuery[str | None] = None,
+        user_id: FilterText = None,
+        task_type: FilterText = None,
     ) -> Page[JobView]:
         """List jobs, the newest first. `task_type` is a task's id."""
         filters = {"user_id": user_id, "task_type": task_type, "created_after": created_after}
@@ -72,7 +78,7 @@ class JobsController(Controller):
             now=clock.now(),
         )
 
-    @get("/{job_id:uuid}", operation_id="getJob")
+    @get("/{job_id:uuid}", operation_id="getJob", responses=READS)
     async def get_job(
         self,
         job_id: FromPath[UUID],
@@ -83,7 +89,11 @@ class JobsController(Controller):
         job = await job_reads.get(job_id, now=clock.now())
         return Response(job, headers={"ETag": etag(job.version)})
 
-    @get("/{job_id:uuid}/executions", operation_id="listJobExecutions")
+    @get(
+        "/{job_id:uuid}/executions",
+        operation_id="listJobExecutions",
+        responses=READS,
+    )
     async def list_job_executions(
         self,
         job_id: FromPath[UUID],

@@ -12,7 +12,7 @@ from app import __version__
 
 SCHEMA_PATH = "/schema"
 _HEADERS = {
-    # Swagger UI writes `style` attributes, and its icons are `data:` images; its code is a file of ours.
+    # Beyond what our own pages may do: Swagger UI's icons are `data:` images.
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
@@ -33,12 +33,13 @@ class SwaggerPage(OpenAPIRenderPlugin):
     def __init__(self) -> None:
         super().__init__(path="/", favicon="", style="")
 
-    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:  # noqa: ARG002 - Litestar's
         """Return the page; its script reads the description from `openapi.json`."""
         engine = request.app.template_engine
         if engine is None:
             raise ImproperlyConfiguredException("the page of the API's description needs a template engine")
-        page = engine.get_template("schema.html").render(schema_url=self.get_openapi_json_route(request))
+        template = engine.get_template("schema.html")
+        page: str = template.render(schema_url=self.get_openapi_json_route(request))
         return page.encode()
 
 

@@ -1,7 +1,6 @@
 """Query parameters that all lists share."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -17,6 +16,9 @@ DEFAULT_LIMIT = 50
 
 Limit = Annotated[int, QueryParameter(ge=1, description="Rows of a page; more than 1000 means 1000")]
 CursorText = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before")]
+FilterText = Annotated[
+    str | None, QueryParameter(pattern=r"^[^\x00]*$", description="Only those with this value")
+]
 Include = Annotated[str | None, QueryParameter(pattern="^future$", description="`future`")]
 
 
@@ -35,10 +37,11 @@ def read_text_cursor(cursor: str | None) -> str | None:
     if cursor is None:
         return None
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, ValueError):
-        text = "\0"
-    if "\0" in text:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except ValueError:  # not base64, or not UTF-8
+        text = ""
+    if not text or "\0" in text:
         raise InvalidCursor(
             "this is no cursor of ours; use `next_cursor` of the same list", pointer="/cursor"
         )

@@ -51,6 +51,20 @@ TITLES: dict[str, tuple[HTTPStatus, str]] = {
 }
 """Every code with its status and title."""
 
+CODES = {
+    400: "invalid_input",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    412: "precondition_failed",
+    413: "payload_too_large",
+    415: "unsupported_media_type",
+    503: "database_unavailable",
+}
+"""The code of a status where nothing more is known."""
+
 
 def problem(code: str, detail: str, *, request_id: str, errors: tuple[FieldError, ...] = ()) -> Problem:
     """Make the problem document of a code."""

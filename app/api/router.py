@@ -3,7 +3,9 @@
 from litestar import Router
 
 from app.api.auth import KeyAuthentication
+from app.api.execution_actions import ExecutionActionsController
 from app.api.executions import ExecutionsController
+from app.api.job_actions import JobActionsController
 from app.api.jobs import JobsController
 from app.api.tasks import TasksController
 
@@ -12,7 +14,13 @@ MAX_BODY_BYTES = 1024 * 1024
 
 API = Router(
     path="/api/v1",
-    route_handlers=[TasksController, JobsController, ExecutionsController],
+    route_handlers=[
+        TasksController,
+        JobsController,
+        JobActionsController,
+        ExecutionsController,
+        ExecutionActionsController,
+    ],
     middleware=[KeyAuthentication],
     request_max_body_size=MAX_BODY_BYTES,
     security=[{"bearer": []}],

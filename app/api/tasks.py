@@ -6,6 +6,7 @@ from litestar import Controller, Request, Response, delete, get, patch, post, pu
 from litestar.di import NamedDependency
 from litestar.params import FromPath, HeaderParameter, JSONBody
 
+from app.api.answers import CHANGES, CREATES, DELETES, LISTS, READS
 from app.api.body import StrictBody
 from app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorText, Limit, read_text_cursor, write_text_cursor
 from app.api.preconditions import etag, required_version
@@ -25,7 +26,7 @@ class TasksController(Controller):
     path = "/tasks"
     tags = ("Tasks",)
 
-    @get(operation_id="listTasks")
+    @get(operation_id="listTasks", responses=LISTS)
     async def list_tasks(
         self, tasks: NamedDependency[TaskIntake], limit: Limit = DEFAULT_LIMIT, cursor: CursorText = None
     ) -> Page[Task]:
@@ -35,7 +36,12 @@ class TasksController(Controller):
         more = len(found) > limit
         return Page(found[:limit], write_text_cursor(found[limit - 1].task_id) if more else None)
 
-    @post(operation_id="createTask", dto=StrictBody[TaskRequest], return_dto=None)
+    @post(
+        operation_id="createTask",
+        dto=StrictBody[TaskRequest],
+        return_dto=None,
+        responses=CREATES,
+    )
     async def create_task(
         self, request: ApiRequest, data: JSONBody[TaskRequest], tasks: NamedDependency[TaskIntake]
     ) -> Response[Task]:
@@ -44,12 +50,18 @@ class TasksController(Controller):
         task = await tasks.create(data, created_by=request.user.user_id)
         return _answer(task, headers={"Location": f"/api/v1/tasks/{task.task_id}"})
 
-    @get("/{task_id:str}", operation_id="getTask")
+    @get("/{task_id:str}", operation_id="getTask", responses=READS)
     async def get_task(self, task_id: FromPath[str], tasks: NamedDependency[TaskIntake]) -> Response[Task]:
         """Get a task."""
         return _answer(await tasks.get(task_id))
 
-    @put("/{task_id:str}", operation_id="replaceTask", dto=StrictBody[TaskReplacement], return_dto=None)
+    @put(
+        "/{task_id:str}",
+        operation_id="replaceTask",
+        dto=StrictBody[TaskReplacement],
+        return_dto=None,
+        responses=CHANGES,
+    )
     async def replace_task(
         self,
         request: ApiRequest,
@@ -62,7 +74,13 @@ class TasksController(Controller):
         request.user.require(Role.OPERATOR)
         return _answer(await tasks.replace(task_id, data, if_version=required_version(if_match)))
 
-    @patch("/{task_id:str}", operation_id="changeTask", dto=StrictBody[TaskPatch], return_dto=None)
+    @patch(
+        "/{task_id:str}",
+        operation_id="changeTask",
+        dto=StrictBody[TaskPatch],
+        return_dto=None,
+        responses=CHANGES,
+    )
     async def change_task(
         self,
         request: ApiRequest,
@@ -75,7 +93,7 @@ class TasksController(Controller):
         request.user.require(Role.OPERATOR)
         return _answer(await tasks.patch(task_id, data, if_version=required_version(if_match)))
 
-    @delete("/{task_id:str}", operation_id="deleteTask")
+    @delete("/{task_id:str}", operation_id="deleteTask", responses=DELETES)
     async def delete_task(
         self, request: ApiRequest, task_id: FromPath[str], tasks: NamedDependency[TaskIntake]
     ) -> None:

@@ -1,29 +1,51 @@
-"""Daily partitions of what grows: made ahead of time, dropped when retention ends."""
+"""Daily partitions of what grows: made ahead of time, and by whoever finds one missing."""
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
+import asyncpg
 from sqlalchemy import Connection, text
+
+from app.db.pools import Pool
 
 DAILY = ("execution_history", "attempts", "execution_logs")
 DAYS_AHEAD = 14
+_TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
 
 
 def ensure(connection: Connection, *, days_ahead: int = DAYS_AHEAD) -> None:
-    """Make the partitions of today and the coming days, by the database's date, where they are missing.
+    """Make the partitions of yesterday, today and the coming days, by the database's date, where they are missing.
 
     The caller holds a lock or does not mind that two makers meet: `IF NOT EXISTS` lets the second one pass.
     """
-    today = connection.scalar(text("SELECT (now() AT TIME ZONE 'UTC')::date"))
+    today = connection.scalar(text(_TODAY))
+    for statement in _create_statements(today, days_ahead=days_ahead):
+        connection.execute(text(statement))
+
+
+async def fetch_making_partitions(pool: Pool, query: str, *arguments: object) -> list[asyncpg.Record]:
+    """Run a statement that writes into daily tables; where its day has no partition yet, make it and run it again.
+
+    No default partition takes such rows instead: it would have to be scanned whenever a partition is added.
+    """
+    try:
+        return await pool.fetch(query, *arguments)
+    except asyncpg.CheckViolationError as error:
+        if "no partition of relation" not in str(error):
+            raise
+    today = await pool.fetchval(_TODAY)
+    for statement in _create_statements(today, days_ahead=1):
+        await pool.execute(statement)
+    return await pool.fetch(query, *arguments)
+
+
+def _create_statements(today: date, *, days_ahead: int) -> Iterator[str]:
+    """Yield the DDL of the partitions of a span of days, e.g. of `execution_history_20260131`."""
     for table in DAILY:
         for offset in range(-1, days_ahead + 1):
-            connection.execute(text(create_statement(table, today + timedelta(days=offset))))
-
-
-def create_statement(table: str, day: date) -> str:
-    """Return the DDL of one day's partition, e.g. `execution_history_20260131`."""
-    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    end = start + timedelta(days=1)
-    return (
-        f"CREATE TABLE IF NOT EXISTS onthedot.{table}_{day:%Y%m%d} PARTITION OF onthedot.{table}"
-        f" FOR VALUES FROM ('{start.isoformat()}') TO ('{end.isoformat()}')"
-    )
+            day = today + timedelta(days=offset)
+            start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            yield (
+                f"CREATE TABLE IF NOT EXISTS onthedot.{table}_{day:%Y%m%d} PARTITION OF onthedot.{table}"
+                f" FOR VALUES FROM ('{start.isoformat()}') TO ('{(start + timedelta(days=1)).isoformat()}')"
+            )

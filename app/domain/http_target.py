@@ -51,7 +51,7 @@ def parse_http_target(text: str, *, allow_private: bool) -> HttpTarget:
 
 
 def _refusal(detail: str) -> InvalidInput:
-    return InvalidInput(detail, pointer=_POINTER)
+    return InvalidInput(detail, pointer=_POINTER, code="invalid_handler")
 
 
 def _checked_parts(url: str) -> SplitResult:

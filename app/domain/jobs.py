@@ -7,26 +7,14 @@ from uuid import UUID
 
 import msgspec
 
-from app.domain import timezones
-from app.domain.cron import parse as parse_cron
 from app.domain.ids import new_execution_id, new_job_id, shard_of
-from app.domain.planning import Misfire
-from app.domain.schedule import Immediate, Interval, Once, Recurring, Schedule, ensure_fires
-from app.domain.schedule_spec import ScheduleSpec, ScheduleType, compile_schedule
-from app.domain.timezones import Fold, Gap
+from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns, schedule_columns
 
-Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$")]
+Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}\Z")]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=3)]
 MaxRetries = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 TimeoutSeconds = Annotated[float, msgspec.Meta(gt=0, le=31 * 86_400)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-
-
-class JobSchedule(ScheduleSpec, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """When a job runs, and what happens to instants that nobody could materialise in time."""
-
-    misfire: Misfire = Misfire.RUN_ONCE
-    misfire_grace_seconds: Annotated[float, msgspec.Meta(ge=0, le=31 * 86_400)] = 60.0
 
 
 class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,7 +34,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     timeout_seconds: TimeoutSeconds | None = None
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(ScheduleColumns, frozen=True, kw_only=True):
     """A job ready to be stored, with the execution of one that runs once."""
 
     shard: int
@@ -57,18 +45,6 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """Version of the task whose schema the parameters satisfy."""
     name: str | None
     tags: list[str]
-    schedule_type: str
-    expression: str | None
-    scheduled_time: datetime | None
-    every_seconds: float | None
-    timezone: str
-    timezone_requested: str
-    gap: str
-    fold: str
-    starts_at: datetime | None
-    ends_at: datetime | None
-    misfire: str
-    misfire_grace_seconds: float
     overlap: str
     parameters: str
     """JSON text."""
@@ -78,6 +54,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None
     materialize_at: datetime | None
     created_at: datetime
+    batch_id: UUID | None
     execution_id: UUID | None
     due_at: datetime | None
 
@@ -90,17 +67,17 @@ def plan_job(
     now: datetime,
     unix_microseconds: int,
     aliases: Mapping[str, str],
+    batch_id: UUID | None = None,
 ) -> NewJob:
     """Turn a request, whose parameters are checked, into the job to store.
 
     `now` and `unix_microseconds` are the database's time. Raises `InvalidInput` with pointers under `/schedule`.
     """
-    schedule = compile_schedule(request.schedule, now=now, aliases=aliases)
-    ensure_fires(schedule, after=now)
-    zone = timezones.resolve(request.schedule.timezone, aliases)
+    columns = schedule_columns(request.schedule, now=now, aliases=aliases)
     job_id = new_job_id(unix_microseconds)
-    once = isinstance(schedule, Immediate | Once)
+    repeats = columns.schedule_type in REPEATING
     return NewJob(
+        **msgspec.structs.asdict(columns),
         shard=shard_of(job_id),
         job_id=job_id,
         user_id=user_id,
@@ -108,65 +85,16 @@ def plan_job(
         task_version=task_version,
         name=request.name,
         tags=request.tags,
-        schedule_type=request.schedule.type,
-        expression=schedule.expression.text if isinstance(schedule, Recurring) else None,
-        scheduled_time=schedule.scheduled_time if isinstance(schedule, Once) else None,
-        every_seconds=schedule.every_seconds if isinstance(schedule, Interval) else None,
-        timezone=zone.resolved,
-        timezone_requested=zone.requested,
-        gap=request.schedule.gap,
-        fold=request.schedule.fold,
-        starts_at=_starts_at(schedule),
-        ends_at=schedule.ends_at if isinstance(schedule, Recurring | Interval) else None,
-        misfire=request.schedule.misfire,
-        misfire_grace_seconds=request.schedule.misfire_grace_seconds,
         overlap=request.overlap,
         parameters=msgspec.json.encode(request.parameters).decode(),
         queue=request.queue,
         priority=request.priority,
         max_retries=request.max_retries,
         timeout_seconds=request.timeout_seconds,
-        materialize_at=None if once else now,
+        materialize_at=now if repeats else None,
         created_at=now,
-        execution_id=new_execution_id(job_id, unix_microseconds) if once else None,
-        due_at=_due_at(schedule, now) if once else None,
+        batch_id=batch_id,
+        execution_id=None if repeats else new_execution_id(job_id, unix_microseconds),
+        # Never before now: workers pass over instants that lie well behind.
+        due_at=None if repeats else max(columns.scheduled_time or now, now),
     )
-
-
-def stored_schedule(
-    *,
-    schedule_type: str,
-    expression: str | None,
-    every_seconds: float | None,
-    timezone: str,
-    gap: str,
-    fold: str,
-    starts_at: datetime | None,
-    ends_at: datetime | None,
-) -> Schedule:
-    """Return the schedule of a stored recurring job. An INTERVAL's anchor is its `starts_at`."""
-    if schedule_type == ScheduleType.INTERVAL and every_seconds and starts_at:
-        return Interval(every_seconds=every_seconds, anchor=starts_at, ends_at=ends_at)
-    return Recurring(
-        expression=parse_cron(expression or ""),
-        zone=timezones.resolve(timezone),
-        gap=Gap(gap),
-        fold=Fold(fold),
-        starts_at=starts_at,
-        ends_at=ends_at,
-    )
-
-
-def _starts_at(schedule: Schedule) -> datetime | None:
-    match schedule:
-        case Interval(anchor=anchor):
-            return anchor
-        case Recurring(starts_at=starts_at):
-            return starts_at
-        case _:
-            return None
-
-
-def _due_at(schedule: Schedule, now: datetime) -> datetime:
-    """Never before now: workers pass over instants that lie well behind."""
-    return max(schedule.scheduled_time, now) if isinstance(schedule, Once) else now

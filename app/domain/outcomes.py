@@ -27,11 +27,15 @@ class Retry(msgspec.Struct, frozen=True):
     delay_seconds: float
 
 
+class Cancelled(msgspec.Struct, frozen=True):
+    """It was asked to stop and did. Who asked, and why, stands on its row."""
+
+
 class Released(msgspec.Struct, frozen=True):
     """It was given back before it began, or because this worker stops."""
 
 
-Outcome = Succeeded | Failed | Retry | Released
+Outcome = Succeeded | Failed | Retry | Cancelled | Released
 
 
 def decide_failure(claim: Claim, failure: Failure, backoff: Backoff, *, jitter: float) -> Failed | Retry:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from app.domain.schedule import Schedule, next_occurrences, occurrences
+from app.domain.schedule import Interval, Schedule, next_occurrences, occurrences
 from app.domain.statuses import Disposition
 
 ROWS_AHEAD = 100
@@ -72,6 +72,30 @@ def plan(
     make_up, passed_over = _judge(missed, policy, saved=bool(coming) and coming[0] <= now)
     until = coming[-1] if len(coming) == ROWS_AHEAD else max(watermark, now + horizon)
     return Plan(make_up + coming, passed_over, until, _look_again(schedule, until, now, horizon))
+
+
+def passed_while_paused(schedule: Schedule, *, after: datetime, until: datetime) -> PassedOver | None:
+    """Return the instants in (`after`, `until`] as a range that a pause took, or None where there are none."""
+    first = occurrences(schedule, after=after, until=until, limit=1)
+    if not first:
+        return None
+    if isinstance(schedule, Interval):  # counted, not enumerated: a year of seconds is no reason to wait
+        every = timedelta(seconds=schedule.every_seconds)
+        more = (min(until, schedule.ends_at or until) - first[0]) // every
+        return _paused(first[0], first[0] + more * every, more + 1)
+    last, count = first[0], 1
+    while batch := occurrences(schedule, after=last, until=until, limit=MISSED_AT_ONCE):
+        last, count = batch[-1], count + len(batch)
+    return _paused(first[0], last, count)
+
+
+def _paused(first_time: datetime, last_time: datetime, count: int) -> PassedOver:
+    return PassedOver(first_time, last_time, count, Disposition.PAUSED, "the job was paused")
+
+
+def paused_instants(instants: list[datetime]) -> PassedOver | None:
+    """Return due instants that a pause took back as a range, or None where there are none."""
+    return _paused(instants[0], instants[-1], len(instants)) if instants else None
 
 
 def _judge(

@@ -10,7 +10,7 @@ from app.domain.http_target import parse_http_target
 from app.domain.jobs import MaxRetries, Name, Priority, TimeoutSeconds
 from app.domain.retry import RetryPolicy
 
-TaskId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,127}\Z")]
+TaskId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,127}$(?!\n)")]
 DelaySeconds = Annotated[float, msgspec.Meta(ge=0, le=31 * 86_400)]
 CpuCores = Annotated[float, msgspec.Meta(ge=0, le=1024)]
 MemoryMb = Annotated[int, msgspec.Meta(ge=0, le=2**20)]

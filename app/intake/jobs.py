@@ -1,15 +1,18 @@
 """Taking in jobs: check, plan, store."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from app.db.clock import DatabaseClock
+from app.db.notifier import HintSender
 from app.db.stores.access import AccessStore
-from app.db.stores.jobs import JobStore
+from app.db.stores.jobs import JobStore, Lane
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.zones import ZoneAliasStore
 from app.domain.access import Principal, Role
-from app.domain.errors import Conflict, InvalidInput, UnknownTask
+from app.domain.errors import Conflict, InvalidInput, InvalidParameters, UnknownTask
+from app.domain.hints import Ready
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.parameters import ParameterSchema
 
@@ -28,6 +31,7 @@ class JobIntake:
         queues: QueueStore,
         access: AccessStore,
         aliases: ZoneAliasStore,
+        hints: HintSender,
         clock: DatabaseClock,
     ) -> None:
         self._jobs = jobs
@@ -35,6 +39,7 @@ class JobIntake:
         self._queues = queues
         self._access = access
         self._aliases = aliases
+        self._hints = hints
         self._clock = clock
         self._schemas: dict[str, tuple[int, ParameterSchema]] = {}
 
@@ -44,13 +49,20 @@ class JobIntake:
         user_id = await self._owner(request, submitter)
         aliases = await self._aliases.all()
         for attempt in range(TRIES):
-            version, schema = await self._schema_of(request.task_id, fresh=attempt > 0)
-            schema.check(request.parameters)
+            version = await self._check_parameters(request, fresh=attempt > 0)
             job = self._plan(request, user_id=user_id, task_version=version, aliases=aliases)
-            if job.job_id in await self._jobs.create([job]):
+            stored = await self._jobs.create([job])
+            if job.job_id in stored:
+                self._wake(job, stored[job.job_id])
                 return job
             await self._ensure_queue(request)
         raise Conflict(f"the task {request.task_id} is being changed; try again")
+
+    def _wake(self, job: NewJob, lane: Lane) -> None:
+        if job.due_at is None:
+            self._hints.announce_schedules()
+        else:
+            self._hints.announce([Ready(job.shard, lane.queue, lane.priority, job.due_at)])
 
     async def _owner(self, request: JobRequest, submitter: Principal) -> str:
         owner = submitter.owner(request.user_id)
@@ -70,11 +82,20 @@ class JobIntake:
             aliases=aliases,
         )
 
-    async def _schema_of(self, task_id: str, *, fresh: bool) -> tuple[int, ParameterSchema]:
-        """Return a task's version and compiled schema, kept until an insert finds the version outdated."""
-        known = self._schemas.get(task_id)
-        if known is not None and not fresh:
-            return known
+    async def _check_parameters(self, request: JobRequest, *, fresh: bool) -> int:
+        """Check the parameters and return the version of the task whose schema they satisfy.
+
+        A schema is kept until an insert finds its version outdated, but only the newest may refuse.
+        """
+        if not fresh and (known := self._schemas.get(request.task_id)):
+            with suppress(InvalidParameters):
+                known[1].check(request.parameters)
+                return known[0]
+        version, schema = await self._newest_schema(request.task_id)
+        schema.check(request.parameters)
+        return version
+
+    async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema]:
         task = await self._tasks.find(task_id)
         if task is None:
             self._schemas.pop(task_id, None)

@@ -47,7 +47,8 @@ class TaskIntake:
             values |= _given(resources)
         if "queue" in values and await self._queues.find(values["queue"]) is None:
             raise await self._queues.unknown(values["queue"])
-        self._check(values)
+        current = (await self._tasks.get(task_id)).resource_requirements
+        self._check(values, delays=msgspec.structs.asdict(current) | values)
         return await self._tasks.change(task_id, values, if_version=if_version)
 
     async def delete(self, task_id: str) -> None:
@@ -67,16 +68,16 @@ class TaskIntake:
             "queue": request.queue,
             "priority": queue.priority if request.priority is None else request.priority,
         } | msgspec.structs.asdict(request.resource_requirements)
-        self._check(values)
+        self._check(values, delays=values)
         return values
 
-    def _check(self, values: dict[str, Any]) -> None:
+    def _check(self, values: dict[str, Any], *, delays: dict[str, Any]) -> None:
+        """Check columns that are to be stored, and the delays as they will be then."""
         if "execution_handler" in values:
             check_handler(values["execution_handler"], allow_private_targets=self._allow_private_targets)
         if "parameter_schema" in values:
             ParameterSchema(values["parameter_schema"])
-        longest, first = values.get("retry_max_delay_seconds"), values.get("retry_delay_seconds")
-        if longest is not None and first is not None and longest < first:
+        if delays["retry_max_delay_seconds"] < delays["retry_delay_seconds"]:
             raise InvalidInput(
                 "retry_max_delay_seconds is less than retry_delay_seconds",
                 pointer="/resource_requirements/retry_max_delay_seconds",

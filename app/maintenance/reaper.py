@@ -1,9 +1,13 @@
 """Gives executions whose worker has gone to another one."""
 
+import logging
 import time
 
+from app.db.notifier import HintSender
 from app.db.stores.executions import ExecutionStore
 from app.domain.ids import SHARDS
+
+log = logging.getLogger(__name__)
 
 BATCH = 500
 
@@ -15,8 +19,9 @@ class Reaper:
     one lease: workers that come back renew first.
     """
 
-    def __init__(self, *, executions: ExecutionStore, lease_seconds: float) -> None:
+    def __init__(self, *, executions: ExecutionStore, hints: HintSender, lease_seconds: float) -> None:
         self._executions = executions
+        self._hints = hints
         self._lease_seconds = lease_seconds
         self._last_tick: float | None = None
         self._not_before = 0.0
@@ -29,6 +34,14 @@ class Reaper:
         self._last_tick = now
         if now < self._not_before:
             return False
-        freed = [await self._executions.reap(shard, limit=BATCH) for shard in SHARDS]
+        freed = [await self._reap(shard) for shard in SHARDS]
         self._last_tick = time.monotonic()
         return max(freed) >= BATCH
+
+    async def _reap(self, shard: int) -> int:
+        reaped = await self._executions.reap(shard, limit=BATCH)
+        self._hints.announce(reaped.ready)
+        if reaped.transitions:
+            extra = {"event": "leases_reaped", "shard": shard, "executions": reaped.transitions}
+            log.warning("leases had lapsed", extra=extra)
+        return reaped.transitions

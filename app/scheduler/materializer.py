@@ -3,12 +3,13 @@
 import logging
 from datetime import timedelta
 
+from app.db.notifier import HintSender
 from app.db.stores.schedules import DueJob, ScheduleStore
 from app.domain.errors import InvalidInput
 from app.domain.ids import SHARDS
-from app.domain.jobs import stored_schedule
 from app.domain.planning import Misfire, MisfirePolicy, Plan, plan
 from app.domain.schedule import Schedule
+from app.domain.stored_schedule import stored_schedule
 
 log = logging.getLogger(__name__)
 
@@ -20,16 +21,20 @@ SET_ASIDE = timedelta(minutes=1)
 class Materializer:
     """One `tick`: plan the due jobs of each shard. Any number of materializers may run, without a leader."""
 
-    def __init__(self, *, schedules: ScheduleStore, horizon_seconds: float) -> None:
+    def __init__(self, *, schedules: ScheduleStore, hints: HintSender, horizon_seconds: float) -> None:
         self._schedules = schedules
+        self._hints = hints
         self._horizon = timedelta(seconds=horizon_seconds)
 
     async def tick(self) -> bool:
         """Plan what is due; return whether a shard may have more."""
-        planned = [
-            await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self._plan) for shard in SHARDS
-        ]
+        planned = [await self._plan_shard(shard) for shard in SHARDS]
         return max(planned) == JOBS_AT_ONCE
+
+    async def _plan_shard(self, shard: int) -> int:
+        result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self._plan)
+        self._hints.announce(result.created)
+        return result.jobs
 
     def _plan(self, job: DueJob) -> Plan:
         policy = MisfirePolicy(Misfire(job.misfire), job.misfire_grace_seconds)

@@ -10,7 +10,7 @@ Reasoning: https://words.filippo.io/csrf/, which is also Go's `http.CrossOriginP
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar.connection import ASGIConnection
+from litestar.connection import ASGIConnection, Request
 from litestar.handlers import BaseRouteHandler
 
 from app.domain.errors import Forbidden
@@ -22,7 +22,7 @@ _OWN_SITES = {"same-origin", "none"}
 
 def same_origin(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
     """Let a request that changes something pass only if a page of ours sent it. Raises `Forbidden`."""
-    if connection.scope["method"] in _SAFE_METHODS:
+    if isinstance(connection, Request) and connection.method in _SAFE_METHODS:
         return
     site, origin = connection.headers.get("sec-fetch-site"), connection.headers.get("origin")
     host = connection.headers.get("host", "")

@@ -4,6 +4,7 @@ from typing import Any
 
 from litestar import Request
 from litestar.datastructures import Cookie
+from litestar.di import NamedDependency
 
 from app.db.stores.access import SESSION_LIFE, AccessStore
 from app.domain.access import Principal
@@ -15,7 +16,7 @@ START_PAGE = "/"
 AnyRequest = Request[Any, Any, Any]
 
 
-async def current_principal(request: AnyRequest, access: AccessStore) -> Principal:
+async def current_principal(request: AnyRequest, access: NamedDependency[AccessStore]) -> Principal:
     """Return who is logged in. Raises `Unauthorized`."""
     principal = await principal_of(request, access)
     if principal is None:

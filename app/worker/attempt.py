@@ -14,6 +14,7 @@ class Stop(StrEnum):
     """Why a worker ends an attempt before its handler has."""
 
     TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
     LEASE_LOST = "lease_lost"
     SHUTDOWN = "shutdown"
 

@@ -1,12 +1,16 @@
 """Finds ready work and claims it, for as long as there is room."""
 
 import time
+from collections.abc import Iterable
+from datetime import timedelta
+from operator import attrgetter
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
-from app.db.stores.executions import ExecutionStore, Ready
+from app.db.stores.executions import ExecutionStore
 from app.domain.claims import Claim
+from app.domain.hints import Ready
 from app.domain.statuses import Status
 from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
@@ -46,6 +50,7 @@ class Claimer:
         self._lease_seconds = lease_seconds
         self._lookahead_seconds = lookahead_seconds
         self._next_refresh = 0.0
+        self._hinted: set[Ready] = set()
         self.starved = False
         """The last tick left ready work behind for want of a slot: a free one is worth another look."""
 
@@ -55,11 +60,24 @@ class Claimer:
         self.starved = self._pool.free_slots <= 0
         if self.starved:
             return False
-        places = await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=self._queues)
         claimed = 0
-        for place in places:
+        for place in await self._places():
             claimed += await self._claim(place)
         return claimed > 0
+
+    def hint(self, places: Iterable[Ready]) -> bool:
+        """Take hints of work that this worker serves and that is near; return whether a look is worth it."""
+        horizon = self._clock.now() + timedelta(seconds=self._lookahead_seconds)
+        near = {p for p in places if p.due_at <= horizon and (not self._queues or p.queue in self._queues)}
+        self._hinted |= near
+        return bool(near)
+
+    async def _places(self) -> list[Ready]:
+        """Return where to claim: where hints point, or, without any, where a look finds work."""
+        hinted, self._hinted = self._hinted, set()
+        if hinted:
+            return sorted(hinted, key=attrgetter("priority", "due_at"))
+        return await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=self._queues)
 
     async def _claim(self, place: Ready) -> int:
         """Claim at one place; return how many."""

@@ -13,7 +13,7 @@ import msgspec
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.domain.claims import Claim
-from app.domain.outcomes import Outcome
+from app.domain.outcomes import Cancelled, Outcome
 from app.tasks import Context
 from app.worker.alarms import Alarms
 from app.worker.attempt import Attempt, Stop
@@ -95,6 +95,21 @@ class WorkerPool:
         else:
             log.warning("lease lost", extra={"event": "lease_lost", "execution_id": str(execution_id)})
             self._end(attempt, Stop.LEASE_LOST)
+
+    def cancel(self, execution_id: UUID) -> None:
+        """End an attempt that somebody wants to stop, or never start it."""
+        attempt = self._running.get(execution_id)
+        if attempt is not None:
+            self._end(attempt, Stop.CANCELLED)
+            return
+        for claim in [claim for claim in self._ready if claim.execution_id == execution_id]:
+            self._ready.remove(claim)
+            self.drop_cancelled(claim)
+
+    def drop_cancelled(self, claim: Claim) -> None:
+        """Record a claim as cancelled that was RUNNING but has not begun."""
+        self._settler.add(self._attempt(claim), Cancelled())
+        self._on_settle()
 
     def collect_lines(self) -> None:
         """Hand the settler the log lines that running attempts have written so far."""

@@ -6,27 +6,41 @@ import msgspec
 
 from app.db.stores.executions import FailedAttempt, Settlement
 from app.domain.failures import Category, Failure
-from app.domain.outcomes import Failed, Retry, Succeeded
+from app.domain.outcomes import Cancelled, Failed, Retry, Succeeded
 from app.domain.statuses import Disposition, Status
 from app.worker.attempt import Attempt
 
 
 def settlement(
-    attempt: Attempt, outcome: Succeeded | Failed, *, ended_at: datetime, max_delay_ms: int
+    attempt: Attempt, outcome: Succeeded | Failed | Cancelled, *, ended_at: datetime, max_delay_ms: int
 ) -> Settlement:
     """Return the history's part of an execution that has ended."""
+    status, disposition = _end(attempt, outcome, max_delay_ms)
     result = outcome.result if isinstance(outcome, Succeeded) else None
     return Settlement(
         claim=attempt.claim,
-        status=Status.COMPLETED if result else Status.FAILED,
-        disposition=_disposition(attempt, max_delay_ms) if result else Disposition.FAILED,
+        status=status,
+        disposition=disposition,
         started_at=attempt.started_at,
         completed_at=ended_at,
         lateness_ms=attempt.lateness_ms,
         result=result.json_text if result else None,
         result_truncated=bool(result and result.truncated),
-        error=None if isinstance(outcome, Succeeded) else _json(outcome.failure),
+        error=_json(outcome.failure) if isinstance(outcome, Failed) else None,
     )
+
+
+def _end(
+    attempt: Attempt, outcome: Succeeded | Failed | Cancelled, max_delay_ms: int
+) -> tuple[Status, Disposition]:
+    match outcome:
+        case Succeeded():
+            late = attempt.lateness_ms > max_delay_ms
+            return Status.COMPLETED, Disposition.LATE if late else Disposition.RAN
+        case Failed():
+            return Status.FAILED, Disposition.FAILED
+        case Cancelled():
+            return Status.CANCELLED, Disposition.CANCELLED
 
 
 def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> FailedAttempt:
@@ -41,10 +55,6 @@ def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> F
         outcome="timeout" if timed_out else "failed",
         error=_json(outcome.failure),
     )
-
-
-def _disposition(attempt: Attempt, max_delay_ms: int) -> Disposition:
-    return Disposition.LATE if attempt.lateness_ms > max_delay_ms else Disposition.RAN
 
 
 def _json(failure: Failure) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from app.domain.failures import Category, Failure
-from app.domain.outcomes import Failed, Outcome, Released, Succeeded, decide_failure
+from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Succeeded, decide_failure
 from app.domain.recordable import recordable
 from app.domain.retry import Backoff, RetryPolicy
 from app.worker.attempt import Attempt, Stop
@@ -34,10 +34,14 @@ class Runner:
 
     def stopped(self, attempt: Attempt) -> Outcome:
         """Say what an attempt came to that the worker itself has ended."""
-        if attempt.stop is not Stop.TIMEOUT:
-            return Released()
-        text = f"The attempt took longer than its timeout of {attempt.timeout_seconds:g} s"
-        return self._failed(attempt, Failure.build("TimeoutError", text, Category.TIMEOUT))
+        match attempt.stop:
+            case Stop.CANCELLED:
+                return Cancelled()
+            case Stop.TIMEOUT:
+                text = f"The attempt took longer than its timeout of {attempt.timeout_seconds:g} s"
+                return self._failed(attempt, Failure.build("TimeoutError", text, Category.TIMEOUT))
+            case _:
+                return Released()
 
     def _failed(self, attempt: Attempt, failure: Failure) -> Outcome:
         backoff = attempt.task.backoff if attempt.task else _NO_BACKOFF

@@ -10,7 +10,8 @@ from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
 from app.db.stores.logs import LogStore, StoredLine
 from app.domain.claims import Claim
-from app.domain.outcomes import Failed, Outcome, Released, Retry, Succeeded
+from app.domain.hints import Ready
+from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Retry, Succeeded
 from app.worker import records
 from app.worker.attempt import Attempt
 from app.worker.leases import LeaseKeeper
@@ -38,6 +39,7 @@ class Settler:
         clock: DatabaseClock,
         leases: LeaseKeeper,
         worker_id: UUID,
+        hint: Callable[[list[Ready]], None],
     ) -> None:
         self._executions = executions
         self._logs = logs
@@ -45,6 +47,7 @@ class Settler:
         self._clock = clock
         self._leases = leases
         self._worker_id = worker_id
+        self._hint = hint
         self._lines: list[StoredLine] = []
         self._settlements: list[tuple[Attempt, Settlement]] = []
         self._failures: list[tuple[Attempt, FailedAttempt]] = []
@@ -59,7 +62,7 @@ class Settler:
         """Take an ended attempt."""
         now = max(self._clock.now(), attempt.started_at)
         match outcome:
-            case Succeeded() | Failed():
+            case Succeeded() | Failed() | Cancelled():
                 objective_ms = self._catalog.max_delay_ms(attempt.claim.queue)
                 row = records.settlement(attempt, outcome, ended_at=now, max_delay_ms=objective_ms)
                 self._settlements.append((attempt, row))
@@ -108,7 +111,10 @@ class Settler:
         return True
 
     async def _retry(self, rows: list[FailedAttempt]) -> set[UUID]:
-        return await self._executions.retry(rows, worker_id=self._worker_id)
+        kept = await self._executions.retry(rows, worker_id=self._worker_id)
+        claims = [(row.claim, row.due_at) for row in rows if row.claim.execution_id in kept]
+        self._hint([Ready(claim.shard, claim.queue, claim.priority, due_at) for claim, due_at in claims])
+        return kept
 
 
 def _report_lost(attempt: Attempt) -> None:

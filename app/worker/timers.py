@@ -53,9 +53,9 @@ class Timers:
         self._waiting[claim.execution_id] = claim
         self._to_arm.set(self._clock.monotonic_of(claim.due_at) - ARM_AHEAD_SECONDS, claim)
 
-    def forget(self, execution_id: UUID) -> bool:
-        """Drop a claim whose lease was lost; return whether it was here."""
-        return self._waiting.pop(execution_id, None) is not None
+    def forget(self, execution_id: UUID) -> Claim | None:
+        """Drop a claim and return it; None where it is not here."""
+        return self._waiting.pop(execution_id, None)
 
     async def take_back(self) -> list[Claim]:
         """Return every claim that has not fired, and fire none of them."""

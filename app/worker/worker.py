@@ -3,9 +3,12 @@
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from uuid import UUID
 
 from app.db.stores.executions import ExecutionStore
+from app.domain.hints import Ready
+from app.domain.statuses import Status
 from app.loop import Loop
 from app.worker.claimer import Claimer
 from app.worker.leases import LeaseKeeper
@@ -26,6 +29,7 @@ class Worker:
     def __init__(
         self,
         *,
+        worker_id: UUID,
         executions: ExecutionStore,
         claimer: Claimer,
         pool: WorkerPool,
@@ -35,6 +39,7 @@ class Worker:
         poll_seconds: float,
         grace_seconds: float,
     ) -> None:
+        self._worker_id = worker_id
         self._executions = executions
         self._claimer = claimer
         self._pool = pool
@@ -43,6 +48,7 @@ class Worker:
         self._leases = leases
         self._grace_seconds = grace_seconds
         self._claiming = Loop("claim", claimer.tick, interval_seconds=poll_seconds, max_backoff_seconds=1.0)
+        self._cancelling = Loop("cancels", self._look_for_cancels, interval_seconds=poll_seconds)
         self._settling = Loop(
             "settle", self._settle, interval_seconds=LINES_EVERY_SECONDS, max_backoff_seconds=1.0
         )
@@ -52,6 +58,7 @@ class Worker:
         self._leases.start()
         self._settling.start()
         self._claiming.start()
+        self._cancelling.start()
 
     async def stop(self) -> None:
         """Claim nothing more, give back what has not begun, let the rest finish within the grace, settle it.
@@ -60,6 +67,7 @@ class Worker:
         """
         self._leases.draining = True
         await self._claiming.stop()
+        await self._cancelling.stop()
         await self._give_back()
         await self._pool.drain(self._grace_seconds)
         await self._settle_all()
@@ -69,6 +77,11 @@ class Worker:
     def wake(self) -> None:
         """There may be work: look now."""
         self._claiming.wake()
+
+    def on_hints(self, places: list[Ready]) -> None:
+        """Somebody says that there is work."""
+        if self._claimer.hint(places):
+            self._claiming.wake()
 
     def on_free(self) -> None:
         """A slot is free; look for work only if the last look left some behind."""
@@ -82,12 +95,27 @@ class Worker:
     def on_lost(self, lost: set[UUID]) -> None:
         """Let go of executions whose lease was lost."""
         for execution_id in lost:
-            if not self._timers.forget(execution_id):
+            if self._timers.forget(execution_id) is None:
                 self._pool.lose(execution_id)
+
+    def on_cancels(self, asked: Iterable[UUID]) -> None:
+        """Stop executions that somebody wants to stop, as far as they are here."""
+        for execution_id in asked:
+            armed = self._timers.forget(execution_id)
+            if armed is None:
+                self._pool.cancel(execution_id)
+            elif armed.status == Status.RUNNING:
+                self._pool.drop_cancelled(armed)
 
     async def _settle(self) -> bool:
         self._pool.collect_lines()
         return await self._settler.tick()
+
+    async def _look_for_cancels(self) -> bool:
+        """Find what a lost notification did not tell."""
+        if len(self._pool) or len(self._timers):
+            self.on_cancels(await self._executions.asked_to_stop(self._worker_id))
+        return False
 
     async def _give_back(self) -> None:
         claims = await self._timers.take_back() + self._pool.take_back()

@@ -141,6 +141,7 @@ CREATE TABLE onthedot.jobs (
     priority              smallint CHECK (priority BETWEEN 0 AND 3),
     max_retries           integer CHECK (max_retries BETWEEN 0 AND 1000),
     timeout_seconds       double precision CHECK (timeout_seconds > 0),
+    batch_id              uuid,
     is_active             boolean NOT NULL DEFAULT true,
     pause_reason          text,
     paused_until          timestamptz,
@@ -155,7 +156,7 @@ CREATE TABLE onthedot.jobs (
                 [get_byte(uuid_send(job_id), 15) % 16 + 1]),
     CONSTRAINT jobs_schedule_is_whole CHECK (
         CASE schedule_type
-            WHEN 'IMMEDIATE' THEN expression IS NULL AND every_seconds IS NULL
+            WHEN 'IMMEDIATE' THEN scheduled_time IS NULL AND expression IS NULL AND every_seconds IS NULL
             WHEN 'ONCE'      THEN scheduled_time IS NOT NULL AND expression IS NULL AND every_seconds IS NULL
             WHEN 'RECURRING' THEN expression IS NOT NULL AND every_seconds IS NULL AND scheduled_time IS NULL
             WHEN 'INTERVAL'  THEN every_seconds IS NOT NULL AND starts_at IS NOT NULL
@@ -174,6 +175,13 @@ CREATE INDEX jobs_user ON onthedot.jobs (user_id, created_at, job_id);
 CREATE INDEX jobs_task ON onthedot.jobs (task_id, created_at, job_id);
 ---
 CREATE INDEX jobs_created ON onthedot.jobs (created_at, job_id);
+---
+CREATE TABLE onthedot.batches (
+    batch_id   uuid PRIMARY KEY,
+    user_id    text NOT NULL,
+    total      integer NOT NULL CHECK (total > 0),
+    created_at timestamptz NOT NULL DEFAULT now()
+);
 ---
 CREATE TABLE onthedot.executions (
     shard            smallint NOT NULL,
@@ -203,6 +211,8 @@ CREATE TABLE onthedot.executions (
     started_at       timestamptz,
     lateness_ms      double precision,
     error            jsonb,
+    batch_id         uuid,
+    cancel_requested_at timestamptz,
     PRIMARY KEY (execution_id, shard),
     CONSTRAINT executions_one_per_instant UNIQUE (job_id, scheduled_time, run_key, shard),
     CONSTRAINT executions_shard_is_the_ids CHECK (
@@ -227,6 +237,10 @@ CREATE INDEX executions_ready ON onthedot.executions (queue, priority, due_at)
 ---
 CREATE INDEX executions_lease ON onthedot.executions (lease_expires_at)
     WHERE status IN ('SCHEDULED', 'RUNNING');
+---
+CREATE INDEX executions_cancelling ON onthedot.executions (worker_id) WHERE cancel_requested_at IS NOT NULL;
+---
+CREATE INDEX executions_batch ON onthedot.executions (batch_id) WHERE batch_id IS NOT NULL;
 ---
 CREATE INDEX executions_newest ON onthedot.executions (scheduled_time, execution_id);
 ---
@@ -264,12 +278,17 @@ CREATE TABLE onthedot.execution_history (
     result           jsonb,
     result_truncated boolean NOT NULL DEFAULT false,
     error            jsonb,
+    batch_id         uuid,
     PRIMARY KEY (execution_id, shard, completed_at),
     CONSTRAINT history_started_if_it_ran CHECK (
         CASE status WHEN 'COMPLETED' THEN started_at IS NOT NULL AND attempt_number >= 1 AND worker_id IS NOT NULL
                     WHEN 'SKIPPED' THEN attempt_number = 0 OR disposition = 'expired'
                     ELSE true END),
-    CONSTRAINT history_failed_with_an_error CHECK ((status = 'FAILED') <= (error IS NOT NULL))
+    CONSTRAINT history_disposition_fits_the_status CHECK (
+        CASE status WHEN 'COMPLETED' THEN disposition IN ('ran', 'late')
+                    WHEN 'FAILED' THEN disposition = 'failed'
+                    ELSE disposition NOT IN ('ran', 'late', 'failed') END),
+    CONSTRAINT history_failed_with_an_error CHECK (status <> 'FAILED' OR error IS NOT NULL)
 ) PARTITION BY RANGE (completed_at);
 ---
 CREATE INDEX history_job ON onthedot.execution_history (job_id, scheduled_time, execution_id);
@@ -280,6 +299,8 @@ CREATE INDEX history_newest ON onthedot.execution_history (scheduled_time, execu
 ---
 CREATE INDEX history_job_not_completed ON onthedot.execution_history (job_id, scheduled_time, execution_id)
     WHERE status <> 'COMPLETED';
+---
+CREATE INDEX history_batch ON onthedot.execution_history (batch_id) WHERE batch_id IS NOT NULL;
 ---
 CREATE INDEX history_not_completed ON onthedot.execution_history (user_id, scheduled_time, execution_id)
     WHERE status <> 'COMPLETED';

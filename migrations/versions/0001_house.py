@@ -41,7 +41,8 @@ def _create_hash_partitions(table: str) -> None:
 
 def _comment() -> None:
     for table, comments in tomllib.loads((SQL / "0001_comments.toml").read_text("utf-8")).items():
+        relation = table if "." in table else f"onthedot.{table}"
         for column, comment in comments.items():
-            target = f"COLUMN onthedot.{table}.{column}" if column else f"TABLE onthedot.{table}"
+            target = f"COLUMN {relation}.{column}" if column else f"TABLE {relation}"
             quoted = comment.replace("'", "''").replace(":", "\\:")
             op.execute(f"COMMENT ON {target} IS '{quoted}'")

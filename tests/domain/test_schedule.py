@@ -105,6 +105,18 @@ def test_a_window_that_ends_in_a_second_pass_holds_the_first_pass_of_the_next_da
     assert shown(occurrences(schedule, after=after, until=until, limit=9)) == ["2008-11-02T02:30:00Z"]
 
 
+def test_a_window_that_begins_in_a_first_pass_holds_the_whole_second_pass() -> None:
+    after = time("2025-11-02T05:40:00Z")  # the wall shows 01:40, and in 20 minutes 01:00 again
+
+    repeating = recurring("*/30 * * * *", "America/New_York")
+    second = recurring("0,30 1 * * *", "America/New_York", fold=Fold.SECOND)
+
+    for schedule in (repeating, second):
+        instants = next_occurrences(schedule, after=after, count=2)
+
+        assert shown(instants) == ["2025-11-02T06:00:00Z", "2025-11-02T06:30:00Z"]
+
+
 def test_seconds_repeat_in_a_fold_after_the_whole_first_pass() -> None:
     schedule = recurring("0,30 30 1 * * *", "America/New_York", fold=Fold.BOTH)
 

@@ -30,7 +30,7 @@ from app.worker.handlers.http import HttpHandler
 from app.worker.handlers.python import PythonHandler
 from app.worker.output import OutputCapture
 from app.worker.worker import Worker
-from tests.polling import eventually
+from tests.polling import DEADLINE_SECONDS, eventually
 
 
 @dataclass(kw_only=True)
@@ -100,18 +100,18 @@ class Bench:
             unix_microseconds=self.clock.unix_microseconds(),
             aliases={},
         )
-        assert await JobStore(self.pool).create([job]) == {job.job_id}
+        assert job.job_id in await JobStore(self.pool).create([job])
         assert job.execution_id is not None
         return job.execution_id
 
-    async def ended(self, execution_id: UUID) -> ExecutionView:
+    async def ended(self, execution_id: UUID, *, seconds: float = DEADLINE_SECONDS) -> ExecutionView:
         """Wait until an execution has ended and return it."""
 
         async def probe() -> ExecutionView | None:
             execution = await ExecutionReads(self.engine).get(execution_id)
             return execution if execution.status in FINAL else None
 
-        return await eventually(probe)
+        return await eventually(probe, seconds=seconds)
 
     async def in_status(self, execution_id: UUID, status: str) -> ExecutionView:
         """Wait until an execution is in a status and return it."""

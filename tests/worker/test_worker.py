@@ -294,3 +294,28 @@ async def test_uses_the_newest_definition_of_a_task(bench: Bench) -> None:
     )
 
     assert (await bench.ended(waiting)).status is Status.COMPLETED
+
+
+async def test_settles_into_a_day_that_has_no_partition_yet(bench: Bench) -> None:
+    names = await bench.pool.fetch(
+        "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = ANY ($1::regclass[])",
+        ["onthedot.execution_history", "onthedot.attempts", "onthedot.execution_logs"],
+    )
+    for row in names:
+        await bench.pool.execute(f"DROP TABLE {row['name']}")
+    await bench.start_worker()
+    task = await bench.task("builtin:fail", retry_delay_seconds=0.01)
+    execution_id = await bench.job(task, parameters={"times": 1})
+
+    assert (await bench.ended(execution_id)).status is Status.COMPLETED
+    assert [a.outcome for a in await bench.attempts(execution_id)] == ["failed", "completed"]
+
+
+async def test_a_retry_is_taken_up_as_soon_as_it_is_due(bench: Bench) -> None:
+    await bench.start_worker()
+    task = await bench.task("builtin:fail", retry_delay_seconds=0.05, max_retries=9, retry_policy="fixed")
+    execution_id = await bench.job(task, parameters={"times": 9})
+
+    execution = await bench.ended(execution_id, seconds=5)
+
+    assert execution.attempt_number == 10

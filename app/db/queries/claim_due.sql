@@ -2,22 +2,25 @@
 -- $1 shard (int2), $2 queue (text), $3 priority (int2), $4 limit (int4), $5 worker_id (uuid), $6 lease in seconds (float8)
 -- index: executions_ready (queue, priority, due_at)
 -- AS MATERIALIZED: a nested loop over the LIMIT could lock, and so hide, more rows than asked for.
+-- = ANY (ARRAY(…)): joined with `due`, a large claim would hash it against a scan of the whole partition.
 -- LEFT JOIN: an execution whose task is gone is claimed too and fails visibly, instead of waiting for ever.
 WITH due AS MATERIALIZED (
-    SELECT execution_id, task_id
+    SELECT execution_id
       FROM onthedot.executions
      WHERE shard = $1 AND queue = $2 AND priority = $3
-       AND status IN ('PENDING', 'RETRYING') AND NOT held AND due_at <= now()
+       AND status IN ('PENDING', 'RETRYING') AND NOT held AND cancel_requested_at IS NULL AND due_at <= now()
      ORDER BY due_at
      LIMIT $4
        FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE onthedot.executions AS e
+       SET status = 'RUNNING', attempt_number = e.attempt_number + 1, lease_epoch = e.lease_epoch + 1,
+           worker_id = $5, claimed_at = now(), lease_expires_at = now() + make_interval(secs => $6::float8),
+           started_at = NULL
+     WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM due))
+    RETURNING e.*
 )
-UPDATE onthedot.executions AS e
-   SET status = 'RUNNING', attempt_number = e.attempt_number + 1, lease_epoch = e.lease_epoch + 1,
-       worker_id = $5, claimed_at = now(), lease_expires_at = now() + make_interval(secs => $6::float8),
-       started_at = NULL
-  FROM due LEFT JOIN onthedot.tasks AS t ON t.task_id = due.task_id
- WHERE e.shard = $1 AND e.execution_id = due.execution_id
-RETURNING e.shard, e.execution_id, e.job_id, e.user_id, e.task_id, t.version AS task_version, e.queue, e.priority,
-          e.status, e.trigger, e.scheduled_time, e.due_at, e.first_due_at, e.parameters, e.timeout_seconds,
-          e.max_attempts, e.attempt_number, e.lease_epoch, e.claimed_at, e.lease_expires_at, e.lateness_ms
+SELECT c.shard, c.execution_id, c.job_id, c.user_id, c.task_id, t.version AS task_version, c.queue, c.priority,
+       c.status, c.trigger, c.scheduled_time, c.due_at, c.first_due_at, c.parameters, c.timeout_seconds,
+       c.max_attempts, c.attempt_number, c.lease_epoch, c.claimed_at, c.lease_expires_at, c.lateness_ms
+  FROM claimed AS c LEFT JOIN onthedot.tasks AS t ON t.task_id = c.task_id

@@ -7,7 +7,7 @@
 -- $19 misfire_grace_seconds (float8[]), $20 overlaps (text[]), $21 parameters (text[], JSON), $22 queues (text[]),
 -- $23 priorities (int2[]), $24 max_retries (int4[]), $25 timeout_seconds (float8[]),
 -- $26 materialize_at (timestamptz[]; null: runs once), $27 created_at (timestamptz[]),
--- $28 execution_ids (uuid[]; null: recurring), $29 due_at (timestamptz[])
+-- $28 execution_ids (uuid[]; null: recurring), $29 due_at (timestamptz[]), $30 batch_ids (uuid[])
 -- The join with tasks is the check that a task exists still and is the one that was validated: a job whose task
 -- has another version is not inserted, not returned, and is validated anew by the caller.
 WITH wanted AS MATERIALIZED (
@@ -17,11 +17,11 @@ WITH wanted AS MATERIALIZED (
                   $9::text[], $10::timestamptz[], $11::float8[], $12::text[], $13::text[], $14::text[],
                   $15::text[], $16::timestamptz[], $17::timestamptz[], $18::text[], $19::float8[], $20::text[],
                   $21::text[], $22::text[], $23::int2[], $24::int4[], $25::float8[], $26::timestamptz[],
-                  $27::timestamptz[], $28::uuid[], $29::timestamptz[])
+                  $27::timestamptz[], $28::uuid[], $29::timestamptz[], $30::uuid[])
            AS w (shard, job_id, user_id, task_id, task_version, name, tags, schedule_type, expression,
                  scheduled_time, every_seconds, timezone, timezone_requested, gap, fold, starts_at, ends_at,
                  misfire, misfire_grace_seconds, overlap, parameters, queue, priority, max_retries,
-                 timeout_seconds, materialize_at, created_at, execution_id, due_at)
+                 timeout_seconds, materialize_at, created_at, execution_id, due_at, batch_id)
       JOIN onthedot.tasks AS t ON t.task_id = w.task_id AND t.version = w.task_version
       JOIN onthedot.queues AS q ON q.queue = coalesce(w.queue, t.queue)
 ), made AS (
@@ -29,22 +29,22 @@ WITH wanted AS MATERIALIZED (
            (shard, job_id, user_id, task_id, name, tags, schedule_type, expression, scheduled_time, every_seconds,
             timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire, misfire_grace_seconds, overlap,
             parameters, queue, priority, max_retries, timeout_seconds, materialized_until, materialize_at,
-            created_at, updated_at)
+            created_at, updated_at, batch_id)
     SELECT shard, job_id, user_id, task_id, name, tags::text[], schedule_type, expression, scheduled_time,
            every_seconds, timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire,
            misfire_grace_seconds, overlap, parameters::jsonb, queue, priority, max_retries, timeout_seconds,
-           created_at, materialize_at, created_at, created_at
+           created_at, materialize_at, created_at, created_at, batch_id
       FROM wanted
     RETURNING job_id
 ), planned AS (
     INSERT INTO onthedot.executions
            (shard, execution_id, job_id, user_id, task_id, queue, priority, status, scheduled_time, due_at,
-            first_due_at, parameters, timeout_seconds, max_attempts)
+            first_due_at, parameters, timeout_seconds, max_attempts, batch_id)
     SELECT shard, execution_id, job_id, user_id, task_id, coalesce(queue, task_queue),
            coalesce(priority, task_priority), 'PENDING', coalesce(scheduled_time, due_at), due_at, due_at,
-           parameters::jsonb,
-           timeout_seconds, max_attempts
+           parameters::jsonb, timeout_seconds, max_attempts, batch_id
       FROM wanted
      WHERE execution_id IS NOT NULL
 )
-SELECT job_id FROM made
+SELECT job_id, coalesce(queue, task_queue) AS queue, coalesce(priority, task_priority) AS priority
+  FROM made JOIN wanted USING (job_id)

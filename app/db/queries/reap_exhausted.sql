@@ -5,6 +5,7 @@ WITH lapsed AS MATERIALIZED (
     SELECT execution_id
       FROM onthedot.executions
      WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND attempt_number >= max_attempts
+       AND cancel_requested_at IS NULL
      ORDER BY lease_expires_at
      LIMIT $2
        FOR UPDATE SKIP LOCKED
@@ -15,14 +16,14 @@ WITH lapsed AS MATERIALIZED (
     RETURNING e.shard, e.execution_id, e.job_id, e.user_id, e.task_id, e.queue, e.priority, e.trigger, e.run_key,
               e.retried_from, e.scheduled_time, e.due_at, e.first_due_at, e.parameters, e.timeout_seconds,
               e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id, e.claimed_at, e.started_at,
-              e.lateness_ms
+              e.lateness_ms, e.batch_id
 )
 INSERT INTO onthedot.execution_history
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, disposition, trigger, run_key,
         retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
-        attempt_number, lease_epoch, worker_id, claimed_at, started_at, completed_at, lateness_ms, error)
+        attempt_number, lease_epoch, worker_id, claimed_at, started_at, completed_at, lateness_ms, error, batch_id)
 SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, 'FAILED', 'failed', trigger, run_key,
        retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
-       attempt_number, lease_epoch + 1, worker_id, claimed_at, started_at, now(), lateness_ms, $3::jsonb
+       attempt_number, lease_epoch + 1, worker_id, claimed_at, started_at, now(), lateness_ms, $3::jsonb, batch_id
   FROM ended
 RETURNING execution_id

@@ -5,6 +5,7 @@ WITH lapsed AS MATERIALIZED (
     SELECT execution_id, worker_id, lease_epoch
       FROM onthedot.executions
      WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND attempt_number < max_attempts
+       AND cancel_requested_at IS NULL
      ORDER BY lease_expires_at
      LIMIT $2
        FOR UPDATE SKIP LOCKED

@@ -16,18 +16,19 @@ WITH ended AS (
               x.disposition, e.trigger, e.run_key, e.retried_from, e.scheduled_time, e.due_at, e.first_due_at,
               e.parameters, e.timeout_seconds, e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id,
               e.claimed_at, x.started_at, x.completed_at, coalesce(e.lateness_ms, x.lateness_ms) AS lateness_ms,
-              x.result, x.result_truncated, x.error
+              x.result, x.result_truncated,
+              CASE WHEN x.status = 'CANCELLED' THEN e.error ELSE x.error::jsonb END AS error, e.batch_id
 )
 INSERT INTO onthedot.execution_history
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status,
         disposition, trigger, run_key, retried_from, scheduled_time, due_at, first_due_at,
         parameters, timeout_seconds, max_attempts, attempt_number, lease_epoch, worker_id,
         claimed_at, started_at, completed_at, lateness_ms,
-        result, result_truncated, error)
+        result, result_truncated, error, batch_id)
 SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, status,
        disposition, trigger, run_key, retried_from, scheduled_time, due_at, first_due_at,
        parameters, timeout_seconds, max_attempts, attempt_number, lease_epoch, worker_id,
        claimed_at, started_at, completed_at, lateness_ms,
-       result::jsonb, result_truncated, error::jsonb
+       result::jsonb, result_truncated, error, batch_id
   FROM ended
 RETURNING execution_id

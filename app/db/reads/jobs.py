@@ -14,8 +14,9 @@ from app.db.tables import jobs
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
-from app.domain.jobs import NewJob, stored_schedule
+from app.domain.jobs import NewJob
 from app.domain.schedule import next_occurrences
+from app.domain.stored_schedule import SCHEDULE_FIELDS, stored_schedule
 
 NEXT_OCCURRENCES = 5
 
@@ -60,6 +61,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None
     max_retries: int | None
     timeout_seconds: float | None
+    batch_id: UUID | None
     is_active: bool
     pause_reason: str | None
     paused_until: datetime | None
@@ -151,11 +153,5 @@ def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:
         case "ONCE":
             return [values["scheduled_time"]] if values["scheduled_time"] > now else []
         case _:
-            schedule = stored_schedule(
-                **{
-                    name: values[name]
-                    for name in ("schedule_type", "expression", "every_seconds", "timezone", "gap", "fold",
-                                 "starts_at", "ends_at")
-                }
-            )  # fmt: skip
+            schedule = stored_schedule(**{name: values[name] for name in SCHEDULE_FIELDS})
             return next_occurrences(schedule, after=now, count=NEXT_OCCURRENCES)

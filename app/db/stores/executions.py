@@ -4,24 +4,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from app.db.partitions import fetch_making_partitions
 from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.domain.claims import Claim
 from app.domain.failures import Category, Failure
-
-
-class Ready(msgspec.Struct, frozen=True):
-    """Where ready work lies, and from when on."""
-
-    shard: int
-    queue: str
-    priority: int
-    due_at: datetime
+from app.domain.hints import Ready
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -61,6 +54,13 @@ class Lease(msgspec.Struct, frozen=True):
     lease_epoch: int
     lease_seconds: float
     started_at: datetime | None
+
+
+class Reaped(NamedTuple):
+    """What a reaper did: how many executions it freed or failed, and where the freed ones wait."""
+
+    transitions: int
+    ready: list[Ready]
 
 
 T = TypeVar("T", Settlement, FailedAttempt)
@@ -120,7 +120,8 @@ class ExecutionStore:
         kept: set[UUID] = set()
         for shard, group in _grouped(settlements):
             ids, epochs = _ids_and_epochs([s.claim for s in group])
-            rows = await self._pool.fetch(
+            rows = await fetch_making_partitions(
+                self._pool,
                 load("settle"),
                 shard,
                 ids,
@@ -142,7 +143,8 @@ class ExecutionStore:
         kept: set[UUID] = set()
         for shard, group in _grouped(attempts):
             ids, epochs = _ids_and_epochs([a.claim for a in group])
-            rows = await self._pool.fetch(
+            rows = await fetch_making_partitions(
+                self._pool,
                 load("retry"),
                 shard,
                 ids,
@@ -167,13 +169,19 @@ class ExecutionStore:
             kept.update(row[0] for row in rows)
         return kept
 
-    async def reap(self, shard: int, *, limit: int) -> int:
-        """Free executions of one shard whose lease has lapsed; return how many."""
+    async def asked_to_stop(self, worker_id: UUID) -> set[UUID]:
+        """Return the executions of a worker that somebody has asked to stop."""
+        return {row[0] for row in await self._pool.fetch(load("flagged_cancels"), worker_id)}
+
+    async def reap(self, shard: int, *, limit: int) -> Reaped:
+        """Free executions of one shard whose lease has lapsed, up to `limit` of each kind."""
         error = msgspec.json.encode(LOST_LEASE).decode()
         ahead = await self._pool.fetch(load("reap_scheduled"), shard, limit)
-        again = await self._pool.fetch(load("reap_running"), shard, limit, error)
-        ended = await self._pool.fetch(load("reap_exhausted"), shard, limit, error)
-        return len(ahead) + len(again) + len(ended)
+        again = await fetch_making_partitions(self._pool, load("reap_running"), shard, limit, error)
+        ended = await fetch_making_partitions(self._pool, load("reap_exhausted"), shard, limit, error)
+        cancelled = await fetch_making_partitions(self._pool, load("reap_cancelled"), shard, limit)
+        ready = [Ready(shard, row["queue"], row["priority"], row["due_at"]) for row in (*ahead, *again)]
+        return Reaped(len(ready) + len(ended) + len(cancelled), ready)
 
 
 async def renew(connection: Connection, leases: Iterable[Lease]) -> set[UUID]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from app.db.partitions import fetch_making_partitions
 from app.db.pools import Pool
 from app.db.queries import load
 
@@ -43,7 +44,8 @@ class LogStore:
 
     async def append(self, lines: Sequence[StoredLine]) -> None:
         """Store lines. A line that is stored already stays as it is."""
-        await self._pool.execute(
+        await fetch_making_partitions(
+            self._pool,
             load("append_logs"),
             [x.shard for x in lines],
             [x.execution_id for x in lines],

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import cast
+from typing import NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.domain.hints import Ready
 from app.domain.ids import new_execution_id
-from app.domain.planning import Plan
+from app.domain.planning import PassedOver, Plan
 
 
 class DueJob(msgspec.Struct, frozen=True):
@@ -32,41 +33,60 @@ class DueJob(msgspec.Struct, frozen=True):
     """The database's time at the start of the transaction."""
 
 
+class Planned(NamedTuple):
+    """What one look at a shard came to: how many jobs were planned, and where their executions wait."""
+
+    jobs: int
+    created: list[Ready]
+
+
 class ScheduleStore:
     """Plans are stored in the transaction that locked their jobs: watermark and executions move together."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def plan_due(self, shard: int, *, limit: int, plan: Callable[[DueJob], Plan]) -> int:
-        """Lock up to `limit` due jobs of one shard, store what `plan` says of each, and return how many."""
+    async def plan_due(self, shard: int, *, limit: int, plan: Callable[[DueJob], Plan]) -> Planned:
+        """Lock up to `limit` due jobs of one shard and store what `plan` says of each."""
         async with self._pool.acquire() as pooled, pooled.transaction():
             connection = cast("Connection", pooled)
             jobs = [DueJob(*row) for row in await connection.fetch(load("due_jobs"), shard, limit)]
-            if jobs:
-                await _store(connection, shard, [(job, plan(job)) for job in jobs])
-            return len(jobs)
+            plans = [(job.job_id, plan(job)) for job in jobs]
+            created = await store_plans(connection, shard, plans, now=jobs[0].now) if jobs else []
+            return Planned(len(jobs), created)
 
 
-async def _store(connection: Connection, shard: int, plans: Sequence[tuple[DueJob, Plan]]) -> None:
-    instants = [(job.job_id, _execution_id(job), instant) for job, p in plans for instant in p.instants]
-    if instants:
-        await connection.execute(load("materialize"), shard, *map(list, zip(*instants, strict=True)))
-    ranges = [
-        (job.job_id, r.first_time, r.last_time, r.occurrences, r.disposition, r.cause)
-        for job, p in plans
-        for r in p.passed_over
+async def store_plans(
+    connection: Connection, shard: int, plans: Sequence[tuple[UUID, Plan]], *, now: datetime
+) -> list[Ready]:
+    """Store what was planned of locked jobs of one shard; return where the new executions wait."""
+    created: list[Ready] = []
+    microseconds = int(now.timestamp() * 1_000_000)
+    instants = [
+        (job_id, new_execution_id(job_id, microseconds), instant)
+        for job_id, p in plans
+        for instant in p.instants
     ]
-    if ranges:
-        await connection.execute(load("note_ledger"), shard, *map(list, zip(*ranges, strict=True)))
+    if instants:
+        rows = await connection.fetch(load("materialize"), shard, *map(list, zip(*instants, strict=True)))
+        created = [Ready(shard, *row) for row in rows]
+    await note_passed_over(connection, shard, [(job_id, r) for job_id, p in plans for r in p.passed_over])
     await connection.execute(
         load("advance_jobs"),
         shard,
-        [job.job_id for job, _ in plans],
+        [job_id for job_id, _ in plans],
         [p.materialized_until for _, p in plans],
         [p.materialize_at for _, p in plans],
     )
+    return created
 
 
-def _execution_id(job: DueJob) -> UUID:
-    return new_execution_id(job.job_id, int(job.now.timestamp() * 1_000_000))
+async def note_passed_over(
+    connection: Connection, shard: int, ranges: Sequence[tuple[UUID, PassedOver]]
+) -> None:
+    """Enter instants that became no execution into the ledger."""
+    rows = [
+        (job_id, r.first_time, r.last_time, r.occurrences, r.disposition, r.cause) for job_id, r in ranges
+    ]
+    if rows:
+        await connection.execute(load("note_ledger"), shard, *map(list, zip(*rows, strict=True)))

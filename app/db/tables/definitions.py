@@ -96,6 +96,7 @@ jobs = Table(
     Column("priority", SmallInteger),
     Column("max_retries", Integer),
     Column("timeout_seconds", Double),
+    Column("batch_id", Uuid),
     Column("is_active", Boolean, nullable=False),
     Column("pause_reason", Text),
     Column("paused_until", timestamptz),
@@ -123,4 +124,13 @@ ledger_ranges = Table(
     Column("cause", Text),
     Column("recorded_at", timestamptz, nullable=False),
     postgresql_partition_by="HASH (shard)",
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("batch_id", Uuid, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("created_at", timestamptz, nullable=False),
 )

@@ -47,6 +47,8 @@ executions = Table(
     Column("started_at", timestamptz),
     Column("lateness_ms", Double),
     Column("error", JSONB),
+    Column("batch_id", Uuid),
+    Column("cancel_requested_at", timestamptz),
     UniqueConstraint("job_id", "scheduled_time", "run_key", "shard", name="executions_one_per_instant"),
     Index(
         "executions_ready",
@@ -58,6 +60,8 @@ executions = Table(
     Index(
         "executions_lease", "lease_expires_at", postgresql_where=text("status IN ('SCHEDULED', 'RUNNING')")
     ),
+    Index("executions_cancelling", "worker_id", postgresql_where=text("cancel_requested_at IS NOT NULL")),
+    Index("executions_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index("executions_newest", "scheduled_time", "execution_id"),
     Index("executions_user", "user_id", "scheduled_time", "execution_id"),
     postgresql_partition_by="HASH (shard)",
@@ -96,6 +100,7 @@ execution_history = Table(
     Column("result", JSONB),
     Column("result_truncated", Boolean, nullable=False),
     Column("error", JSONB),
+    Column("batch_id", Uuid),
     Index("history_job", "job_id", "scheduled_time", "execution_id"),
     Index("history_user", "user_id", "scheduled_time", "execution_id"),
     Index("history_newest", "scheduled_time", "execution_id"),
@@ -106,6 +111,7 @@ execution_history = Table(
         "execution_id",
         postgresql_where=_NOT_COMPLETED,
     ),
+    Index("history_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index(
         "history_not_completed",
         "user_id",

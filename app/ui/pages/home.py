@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 import msgspec
 from litestar import get
+from litestar.di import NamedDependency
+from litestar.params import FromQuery
 from litestar.response import Template
 
 from app.db.clock import DatabaseClock
@@ -47,13 +49,13 @@ class HomeState(msgspec.Struct, frozen=True, kw_only=True):
 @get("/", name="home")
 async def home(
     request: AnyRequest,
-    principal: Principal,
-    job_reads: JobReads,
-    execution_reads: ExecutionReads,
-    clock: DatabaseClock,
-    jobs_cursor: str | None = None,
-    executions_cursor: str | None = None,
-    status: Status | None = None,
+    principal: NamedDependency[Principal],
+    job_reads: NamedDependency[JobReads],
+    execution_reads: NamedDependency[ExecutionReads],
+    clock: NamedDependency[DatabaseClock],
+    jobs_cursor: FromQuery[str | None] = None,
+    executions_cursor: FromQuery[str | None] = None,
+    status: FromQuery[Status | None] = None,
 ) -> Template:
     """Show both lists; each goes on by its own cursor."""
     state = HomeState(jobs_cursor=jobs_cursor, executions_cursor=executions_cursor, status=status)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import msgspec
 from litestar import get, head, post
+from litestar.di import NamedDependency
 from litestar.enums import RequestEncodingType
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromQuery, QueryParameter
 from litestar.response import Redirect, Template
 
 from app.db.stores.access import AccessStore
@@ -23,7 +24,7 @@ from app.ui.sessions import (
 _WRONG_KEY = "This API key is unknown or has expired."
 _WRONG_LINK = "This login link was used before, or it is older than 15 minutes."
 
-Destination = Annotated[str, Parameter(query="next")]
+Destination = Annotated[str, QueryParameter(name="next")]
 
 
 class LoginForm(msgspec.Struct, frozen=True):
@@ -35,7 +36,10 @@ class LoginForm(msgspec.Struct, frozen=True):
 
 @get("/login", name="login")
 async def show_login(
-    request: AnyRequest, access: AccessStore, token: str | None = None, destination: Destination = START_PAGE
+    request: AnyRequest,
+    access: NamedDependency[AccessStore],
+    token: FromQuery[str | None] = None,
+    destination: Destination = START_PAGE,
 ) -> Redirect | Template:
     """Show the form; with a token, log in by it at once, as people expect of a link that was printed for them.
 
@@ -60,7 +64,7 @@ async def probe() -> None:
 @post("/login")
 async def log_in(
     request: AnyRequest,
-    access: AccessStore,
+    access: NamedDependency[AccessStore],
     data: Annotated[LoginForm, Body(media_type=RequestEncodingType.URL_ENCODED)],
 ) -> Redirect | Template:
     """Log in by an API key."""
@@ -71,7 +75,7 @@ async def log_in(
 
 
 @post("/logout")
-async def log_out(request: AnyRequest, access: AccessStore) -> Redirect:
+async def log_out(request: AnyRequest, access: NamedDependency[AccessStore]) -> Redirect:
     """End the session."""
     if session := request.cookies.get(COOKIE_NAME):
         await access.close_session(session)

@@ -1,0 +1,125 @@
+"""`/jobs/{job_id}`: changing, pausing, running and deleting jobs."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Request, Response, delete, patch, post
+from litestar.params import HeaderParameter
+
+from app.api.body import StrictBody
+from app.api.preconditions import etag, required_version
+from app.db.clock import DatabaseClock
+from app.db.reads.jobs import JobReads, JobView
+from app.domain.access import Principal
+from app.domain.job_changes import JobPatch
+from app.intake.changes import ChangeIntake
+
+ApiRequest = Request[Principal, Any, Any]
+IfMatch = Annotated[str | None, HeaderParameter(name="If-Match", default=None)]
+Reason = Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why, and until when."""
+
+    reason: Reason | None = None
+    until: datetime | None = None
+
+
+class JobChanged(JobView, frozen=True, kw_only=True):
+    """The job after the change, and the executions that had begun and go on."""
+
+    running: list[UUID]
+
+
+class JobDeleted(msgspec.Struct, frozen=True, kw_only=True):
+    """The executions that had begun and go on."""
+
+    job_id: UUID
+    running: list[UUID]
+
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The new execution."""
+
+    job_id: UUID
+    execution_id: UUID
+
+
+class JobActionsController(Controller):
+    """What is done to jobs."""
+
+    path = "/jobs/{job_id:uuid}"
+    tags = ("Jobs",)
+
+    @patch(operation_id="changeJob", dto=StrictBody[JobPatch], return_dto=None)
+    async def change_job(
+        self,
+        request: ApiRequest,
+        job_id: UUID,
+        data: JobPatch,
+        changes: ChangeIntake,
+        job_reads: JobReads,
+        clock: DatabaseClock,
+        if_match: IfMatch,
+    ) -> Response[JobChanged]:
+        """Change parts of a job; what is left out stays. Planned executions follow, begun ones do not."""
+        version = required_version(if_match)
+        changed = await changes.patch_job(job_id, data, by=request.user, if_version=version)
+        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+
+    @delete(operation_id="deleteJob", status_code=200)
+    async def delete_job(self, request: ApiRequest, job_id: UUID, changes: ChangeIntake) -> JobDeleted:
+        """Delete a job; what waits never runs, what has begun goes on."""
+        changed = await changes.delete_job(job_id, by=request.user)
+        return JobDeleted(job_id=job_id, running=changed.running)
+
+    @post(
+        "/actions/pause",
+        operation_id="pauseJob",
+        status_code=200,
+        dto=StrictBody[PauseRequest],
+        return_dto=None,
+    )
+    async def pause_job(
+        self,
+        request: ApiRequest,
+        job_id: UUID,
+        changes: ChangeIntake,
+        job_reads: JobReads,
+        clock: DatabaseClock,
+        data: PauseRequest | None = None,
+    ) -> Response[JobChanged]:
+        """Pause a job; what waits never runs (a one-shot execution waits on), what has begun goes on."""
+        wish = data or PauseRequest()
+        changed = await changes.pause_job(job_id, reason=wish.reason, until=wish.until, by=request.user)
+        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+
+    @post("/actions/resume", operation_id="resumeJob", status_code=200)
+    async def resume_job(
+        self,
+        request: ApiRequest,
+        job_id: UUID,
+        changes: ChangeIntake,
+        job_reads: JobReads,
+        clock: DatabaseClock,
+    ) -> Response[JobChanged]:
+        """Resume a job from now on."""
+        changed = await changes.resume_job(job_id, by=request.user)
+        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+
+    @post("/actions/run", operation_id="runJob")
+    async def run_job(self, request: ApiRequest, job_id: UUID, changes: ChangeIntake) -> Response[RunStarted]:
+        """Run a job now, apart from its schedule; also while it is paused."""
+        execution_id = await changes.run_job(job_id, by=request.user)
+        return Response(
+            RunStarted(job_id=job_id, execution_id=execution_id),
+            headers={"Location": f"/api/v1/executions/{execution_id}"},
+        )
+
+
+def _answer(job: JobView, running: list[UUID]) -> Response[JobChanged]:
+    document = JobChanged(**msgspec.structs.asdict(job), running=running)
+    return Response(document, headers={"ETag": etag(job.version)})

@@ -1,0 +1,19 @@
+-- replan_waiting: bring the executions of a job that nobody has begun to what the job says now.
+-- $1 shard (int2), $2 job_id (uuid), $3 scheduled_time (timestamptz; null: stays), $4 held (bool), $5 now (timestamptz)
+-- index: executions_one_per_instant (job_id, …). lease_epoch + 1: a worker that leased it ahead cannot arm it any more.
+-- due_at never moves to before now: the claim's low-water mark may have passed it. Lateness counts from the new
+-- instant, and not through the time in which the job was paused.
+UPDATE onthedot.executions AS e
+   SET status = 'PENDING', held = $4, lease_epoch = e.lease_epoch + 1, worker_id = NULL, lease_expires_at = NULL,
+       claimed_at = NULL, scheduled_time = coalesce($3::timestamptz, e.scheduled_time),
+       due_at = greatest(coalesce($3::timestamptz, e.due_at), $5::timestamptz),
+       first_due_at = CASE WHEN $3::timestamptz IS NULL AND NOT e.held THEN e.first_due_at
+                           ELSE greatest(coalesce($3::timestamptz, e.due_at), $5::timestamptz) END,
+       queue = q.queue, priority = coalesce(j.priority, t.priority), parameters = j.parameters,
+       timeout_seconds = j.timeout_seconds, max_attempts = 1 + coalesce(j.max_retries, t.max_retries, q.max_retries)
+  FROM onthedot.jobs AS j
+  JOIN onthedot.tasks AS t ON t.task_id = j.task_id
+  JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)
+ WHERE e.shard = $1 AND e.job_id = $2 AND j.shard = $1 AND j.job_id = $2
+   AND e.status IN ('PENDING', 'SCHEDULED') AND e.attempt_number = 0
+RETURNING e.queue, e.priority, e.due_at

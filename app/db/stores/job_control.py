@@ -1,0 +1,176 @@
+"""Changes of jobs. Whatever a change takes back never runs; what has begun is left alone and named."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from app.db.actors import act_as
+from app.db.pools import Connection, Pool
+from app.db.queries import load
+from app.db.stores.schedules import note_passed_over, store_plans
+from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
+from app.domain.hints import Ready
+from app.domain.ids import new_execution_id, shard_of
+from app.domain.job_changes import Change
+from app.domain.planning import (
+    Misfire,
+    MisfirePolicy,
+    PassedOver,
+    passed_while_paused,
+    paused_instants,
+    plan,
+)
+from app.domain.schedule import Schedule
+from app.domain.stored_schedule import REPEATING, SCHEDULE_FIELDS, stored_schedule
+
+_MUTABLE = (
+    "name", "tags", "schedule_type", "expression", "scheduled_time", "every_seconds", "timezone",
+    "timezone_requested", "gap", "fold", "starts_at", "ends_at", "misfire", "misfire_grace_seconds", "overlap",
+    "parameters", "queue", "priority", "max_retries", "timeout_seconds", "is_active", "pause_reason", "paused_until",
+)  # fmt: skip
+"""Columns in the order of the parameters of `change_job.sql`."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What a change came to: executions that had begun and go on, and where replanned ones wait."""
+
+    running: list[UUID]
+    ready: list[Ready]
+
+
+class JobControl:
+    """Changes, deletes and runs jobs. Each method is one transaction that locks the job first."""
+
+    def __init__(self, pool: Pool, *, horizon_seconds: float) -> None:
+        self._pool = pool
+        self._horizon = timedelta(seconds=horizon_seconds)
+
+    async def change(self, job_id: UUID, change: Change, *, if_version: int | None, actor: str) -> Changed:
+        """Change a job and bring what is planned in line. Raises `NotFound`, `PreconditionFailed`, `InvalidInput`."""
+        async with self._pool.acquire() as pooled, pooled.transaction():
+            connection = cast("Connection", pooled)
+            await act_as(connection, actor)
+            before = await _lock(connection, job_id)
+            if if_version is not None and if_version != before["version"]:
+                changed_at = before["updated_at"].isoformat()
+                raise PreconditionFailed(f"the job was changed at {changed_at}; read it anew")
+            after = dict(before) | change.columns
+            await _write(connection, after)
+            ready = await self._replan(connection, before, after, change) if change.replans else []
+            return Changed(await _begun(connection, job_id), ready)
+
+    async def delete(self, job_id: UUID, *, error: str, actor: str) -> Changed:
+        """Delete a job; what waits is cancelled with `error` (JSON of a `Failure`). Raises `NotFound`."""
+        async with self._pool.acquire() as pooled, pooled.transaction():
+            connection = cast("Connection", pooled)
+            await act_as(connection, actor)
+            job = await _lock(connection, job_id)
+            if job["schedule_type"] in REPEATING:
+                await connection.fetch(load("drop_planned"), job["shard"], job_id, job["now"])
+            await connection.fetch(load("cancel_planned"), job["shard"], job_id, error)
+            await connection.execute(load("delete_job"), job["shard"], job_id)
+            return Changed(await _begun(connection, job_id), [])
+
+    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime) -> Ready:
+        """Create an execution apart from the schedule, under this id. Raises `NotFound`."""
+        shard = shard_of(job_id)
+        row = await self._pool.fetchrow(
+            load("run_job"), shard, job_id, execution_id, now, "manual", str(execution_id)
+        )
+        if row is None:
+            raise NotFound(f"there is no job {job_id}")
+        return Ready(shard, *row)
+
+    async def _replan(
+        self, connection: Connection, before: asyncpg.Record, after: dict[str, Any], change: Change
+    ) -> list[Ready]:
+        """Bring planned executions in line with a changed job; return where they wait."""
+        shard, job_id, now = before["shard"], before["job_id"], before["now"]
+        if before["schedule_type"] in REPEATING:
+            await _take_back(connection, before, whole=not after["is_active"])
+        if after["schedule_type"] in REPEATING:
+            ready = await self._plan(connection, before, after)
+            return ready + await _bring_in_line(connection, after, None)
+        instant = (after["scheduled_time"] or now) if change.schedule_changed else None
+        ready = await _bring_in_line(connection, after, instant)
+        if not ready and instant is not None:  # it has run already, or did not run once before: a new instant
+            execution_id = new_execution_id(job_id, int(now.timestamp() * 1_000_000))
+            row = await connection.fetchrow(
+                load("run_job"), shard, job_id, execution_id, instant, "schedule", ""
+            )
+            ready = [Ready(shard, *row)] if row else []
+            if not after["is_active"]:
+                await _bring_in_line(connection, after, None)
+        return ready
+
+    async def _plan(
+        self, connection: Connection, before: asyncpg.Record, after: dict[str, Any]
+    ) -> list[Ready]:
+        """Plan a repeating job from now on, after whatever of it has begun."""
+        shard, job_id, now = before["shard"], before["job_id"], before["now"]
+        begun = await connection.fetch(load("begun_of_job"), shard, job_id)
+        watermark = max([now, *(row["scheduled_time"] for row in begun)])
+        if not after["is_active"]:
+            args = (shard, [job_id], [watermark], [None])
+            await connection.execute(load("advance_jobs"), *args)
+            return []
+        if not before["is_active"]:
+            await _note_paused(connection, before)
+        policy = MisfirePolicy(Misfire(after["misfire"]), after["misfire_grace_seconds"])
+        planned = plan(_schedule(after), policy, materialized_until=watermark, now=now, horizon=self._horizon)
+        return await store_plans(connection, shard, [(job_id, planned)], now=now)
+
+
+async def _lock(connection: Connection, job_id: UUID) -> asyncpg.Record:
+    row = await connection.fetchrow(load("lock_job"), shard_of(job_id), job_id)
+    if row is None:
+        raise NotFound(f"there is no job {job_id}")
+    return row
+
+
+async def _write(connection: Connection, after: dict[str, Any]) -> None:
+    try:
+        values = [after[name] for name in _MUTABLE]
+        await connection.fetchval(load("change_job"), after["shard"], after["job_id"], *values)
+    except asyncpg.CheckViolationError as error:
+        raise InvalidInput(f"this does not fit together: {error.constraint_name}") from None
+
+
+async def _take_back(connection: Connection, job: asyncpg.Record, *, whole: bool) -> None:
+    """Delete what is planned ahead; if `whole`, what is due and waits too, whose instants become `paused`."""
+    shard, job_id, now = job["shard"], job["job_id"], job["now"]
+    await connection.fetch(load("drop_planned"), shard, job_id, now)
+    if whole:
+        epoch = datetime.fromtimestamp(0, tz=now.tzinfo)
+        overdue = sorted(row[0] for row in await connection.fetch(load("drop_planned"), shard, job_id, epoch))
+        await _note(connection, job, paused_instants(overdue))
+
+
+async def _bring_in_line(
+    connection: Connection, job: dict[str, Any], instant: datetime | None
+) -> list[Ready]:
+    args = (job["shard"], job["job_id"], instant, not job["is_active"], job["now"])
+    return [Ready(job["shard"], *row) for row in await connection.fetch(load("replan_waiting"), *args)]
+
+
+async def _begun(connection: Connection, job_id: UUID) -> list[UUID]:
+    return [row[0] for row in await connection.fetch(load("begun_of_job"), shard_of(job_id), job_id)]
+
+
+async def _note_paused(connection: Connection, job: asyncpg.Record) -> None:
+    """Enter the instants into the ledger that passed while the job was paused."""
+    passed = passed_while_paused(_schedule(job), after=job["materialized_until"], until=job["now"])
+    await _note(connection, job, passed)
+
+
+async def _note(connection: Connection, job: asyncpg.Record, passed: PassedOver | None) -> None:
+    if passed is not None:
+        await note_passed_over(connection, job["shard"], [(job["job_id"], passed)])
+
+
+def _schedule(job: Mapping[str, Any] | asyncpg.Record) -> Schedule:
+    return stored_schedule(**{name: job[name] for name in SCHEDULE_FIELDS})

@@ -1,0 +1,170 @@
+"""The migrations make the schema that the code describes, whoever starts them, how often, and whatever kills them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import date, timedelta
+
+import asyncpg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from pytest_postgresql.executors.noop import NoopExecutor
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.migrate import migrate
+from app.db.partitions import DAILY, DAYS_AHEAD
+from app.db.pools import Connection as DirectConnection
+from app.db.pools import Pool, connect
+from app.db.tables import metadata
+from tests.polling import eventually
+
+CATALOG = """
+    SELECT c.oid, c.relname, c.relkind, c.relpartbound::text, obj_description(c.oid, 'pg_class'),
+           (SELECT array_agg(ARRAY[a.attname, format_type(a.atttypid, a.atttypmod),
+                                   col_description(c.oid, a.attnum)] ORDER BY a.attnum)
+              FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0),
+           (SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname)
+              FROM pg_constraint AS k WHERE k.conrelid = c.oid)
+      FROM pg_class AS c
+     WHERE c.relnamespace IN ('onthedot'::regnamespace, 'audit'::regnamespace)
+     ORDER BY c.relname
+"""
+
+
+@pytest.fixture
+async def empty_dsn(postgresql_server: NoopExecutor) -> AsyncIterator[str]:
+    """Return the DSN of a database in which nothing is."""
+    server = postgresql_server
+    address = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
+    admin = await connect(f"{address}/postgres", application_name="test")
+    name = f"{server.dbname}_empty"
+    await admin.execute(f'CREATE DATABASE "{name}"')
+    yield f"{address}/{name}"
+    await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    await admin.close()
+
+
+async def test_the_tables_in_code_are_the_migrated_ones(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        assert await connection.run_sync(_differences) == []
+        assert await connection.run_sync(_index_differences) == set()
+
+
+async def test_every_table_view_and_column_says_what_it_means(pool: Pool) -> None:
+    silent = await pool.fetch("""
+        SELECT c.oid::regclass::text AS relation, a.attname AS column
+          FROM pg_class AS c
+          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+         WHERE c.relnamespace IN ('onthedot'::regnamespace, 'audit'::regnamespace)
+           AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition AND c.relname <> 'alembic_version'
+           AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid, 'pg_class') IS NULL)
+         ORDER BY 1, a.attnum
+    """)
+
+    assert [tuple(row) for row in silent] == []
+
+
+async def test_each_day_of_the_coming_two_weeks_has_its_partitions(pool: Pool) -> None:
+    today: date = await pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
+    days = [today + timedelta(days=offset) for offset in range(-1, DAYS_AHEAD + 1)]
+
+    for table in DAILY:
+        bounds = await pool.fetch(
+            "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = $1::regclass ORDER BY c.relname",
+            f"onthedot.{table}",
+        )
+        assert [bound[0] for bound in bounds] == [
+            f"FOR VALUES FROM ('{day} 00:00:00+00') TO ('{day + timedelta(days=1)} 00:00:00+00')"
+            for day in days
+        ]
+
+
+async def test_migrators_that_start_together_make_one_house(empty_dsn: str) -> None:
+    await asyncio.gather(*(migrate(empty_dsn) for _ in range(5)))
+
+    first = await _catalog(empty_dsn)
+    assert {"executions_p15", "alembic_version"} < {row["relname"] for row in first}
+
+    await migrate(empty_dsn)
+    assert await _catalog(empty_dsn) == first
+
+
+@pytest.mark.parametrize("where", ["jobs", "attempts_{today:%Y%m%d}"])
+async def test_a_migration_killed_on_the_way_is_completed_by_the_next(empty_dsn: str, where: str) -> None:
+    """It is stopped where it creates a table that another session is about to create too."""
+    blocker = await connect(empty_dsn, application_name="blocker")
+    killer = await connect(
+        empty_dsn, application_name="killer"
+    )  # a transaction sees one state of all sessions
+    today = await blocker.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
+    await blocker.execute("CREATE SCHEMA onthedot")
+    blocking = blocker.transaction()
+    await blocking.start()
+    await blocker.execute(f"CREATE TABLE onthedot.{where.format(today=today)} ()")
+
+    killed = asyncio.create_task(migrate(empty_dsn))
+    await eventually(lambda: _kill_waiting_migration(killer))
+    with pytest.raises(DBAPIError, match="terminating connection"):
+        await killed
+    await blocking.rollback()
+    await blocker.close()
+    await killer.close()
+
+    await migrate(empty_dsn)
+    rows = await _catalog(empty_dsn)
+    daily = [row["relname"] for row in rows if row["relpartbound"] and row["relname"].startswith(DAILY)]
+    assert {"jobs", "executions_p15"} < {row["relname"] for row in rows}
+    assert len(daily) == len(DAILY) * (DAYS_AHEAD + 2)
+
+
+async def _kill_waiting_migration(connection: DirectConnection) -> bool:
+    killed: bool | None = await connection.fetchval(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'onthedot migrate' AND wait_event_type = 'Lock'"
+    )
+    return bool(killed)
+
+
+async def _catalog(dsn: str) -> list[asyncpg.Record]:
+    connection = await connect(dsn, application_name="test")
+    rows = await connection.fetch(CATALOG)
+    await connection.close()
+    return rows
+
+
+def _differences(connection: Connection) -> list[object]:
+    """Compare by Alembic; comments are not in the metadata, partitions are made by code."""
+    # The role is called like the schema; its tables would be read as those of no schema.
+    connection.dialect.default_schema_name = "public"
+    partitions = set(connection.scalars(text("SELECT relname FROM pg_class WHERE relispartition")))
+
+    def include(name: str | None, kind: str, _: object) -> bool:
+        return name == "onthedot" if kind == "schema" else name not in partitions
+
+    options = {"include_schemas": True, "include_name": include, "version_table_schema": "onthedot"}
+    found = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+    return [difference for difference in found if "comment" not in str(difference)]
+
+
+def _index_differences(connection: Connection) -> set[tuple[str, str]]:
+    """Draw the metadata beside the real tables and let PostgreSQL write down both: Alembic skips predicates."""
+    connection.execute(text("CREATE SCHEMA drawn"))
+    drawing = connection.execution_options(schema_translate_map={"onthedot": "drawn"})
+    metadata.create_all(drawing, checkfirst=False)
+    return _indexes(connection, "onthedot") ^ _indexes(connection, "drawn")
+
+
+def _indexes(connection: Connection, schema: str) -> set[tuple[str, str]]:
+    rows = connection.execute(
+        text("""
+            SELECT i.relname, replace(pg_get_indexdef(i.oid), :schema, '')
+              FROM pg_index AS x JOIN pg_class AS i ON i.oid = x.indexrelid JOIN pg_class AS t ON t.oid = x.indrelid
+             WHERE t.relnamespace = CAST(:schema AS regnamespace) AND NOT t.relispartition
+               AND NOT x.indisprimary AND t.relname <> 'alembic_version'
+        """),
+        {"schema": schema},
+    )
+    return {(row[0], row[1]) for row in rows}

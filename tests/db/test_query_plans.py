@@ -1,0 +1,225 @@
+"""What the hot statements and the lists read: one partition, by the index meant for it, whatever lies around."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.pools import Pool
+from app.db.queries import load
+from app.db.reads.executions import ExecutionFilters, list_statement
+from app.db.reads.paging import Window
+from app.domain.cursors import read_cursor, write_cursor
+from app.domain.ids import SHARDS, new_job_id, uuid7
+from app.domain.statuses import Status
+from tests.factories import FAILURE, execution_row, finished_row, insert, job_row, make_task, now_of
+
+Node: TypeAlias = Mapping[str, Any]
+ROWS = 20_000
+BATCH = 100
+"""Rows of one settlement: the planner must not prefer a scan for them."""
+CLAIM = 500
+"""The largest claim; joined to what it locked, it would be hashed against the whole partition."""
+
+
+async def test_hot_statements_read_one_partition_by_their_index(
+    pool: Pool, subtests: pytest.Subtests
+) -> None:
+    now, shard = await _fill_two_shards(pool), SHARDS[0]
+    leased = await pool.fetch(
+        "SELECT execution_id FROM onthedot.executions WHERE status = 'RUNNING' AND shard = $1 LIMIT $2",
+        shard,
+        BATCH,
+    )
+    ids, epochs = [row["execution_id"] for row in leased], [1] * BATCH
+    times, numbers, nothing = [now] * BATCH, [1.0] * BATCH, [None] * BATCH
+    ready, leases, by_id = {"executions_ready", "executions_pkey"}, {"executions_lease"}, {"executions_pkey"}
+    statements: Sequence[tuple[str, Sequence[object], set[str]]] = (
+        ("claim_due", (shard, "general", 2, CLAIM, uuid4(), 30.0), ready),
+        ("claim_ahead", (shard, "general", 2, CLAIM, uuid4(), 30.0, 2.0), ready),
+        ("reap_scheduled", (shard, CLAIM), leases | by_id),
+        ("reap_running", (shard, CLAIM, FAILURE), leases | by_id),
+        ("reap_exhausted", (shard, CLAIM, FAILURE), leases | by_id),
+        ("arm", (shard, ids, epochs), by_id),
+        ("renew", (shard, ids, epochs, numbers, times), by_id),
+        ("held_leases", (shard, ids, epochs), by_id),
+        ("release", (shard, ids, epochs), by_id),
+        (
+            "settle",
+            (shard, ids, epochs, ["COMPLETED"] * BATCH, ["ran"] * BATCH, times, times, numbers, ["1"] * BATCH)
+            + ([False] * BATCH, nothing),
+            by_id,
+        ),
+        (
+            "retry",
+            (
+                shard,
+                ids,
+                epochs,
+                times,
+                times,
+                times,
+                numbers,
+                ["failed"] * BATCH,
+                [FAILURE] * BATCH,
+                uuid4(),
+            ),
+            by_id,
+        ),
+    )
+    parents = await _declared_indexes(pool)
+    for name, arguments, indexes in statements:
+        with subtests.test(name):
+            plan = await _explain(pool, load(name), arguments)
+            assert _partitions(plan, "executions") == {"executions_p00"}
+            assert not _sequential(plan, "executions")
+            assert {parents[index] for index in _indexes(plan) if index in parents} == indexes
+
+
+async def test_the_peek_passes_over_future_rows(pool: Pool) -> None:
+    await _fill_two_shards(pool)
+
+    plan = await _explain(pool, load("peek"), (2.0, []), analyze=True)
+
+    assert not _sequential(plan, "executions")
+    assert _buffers(plan) < 150
+
+
+async def test_due_jobs_are_found_by_their_index(pool: Pool) -> None:
+    now = await now_of(pool)
+    later = now + timedelta(hours=1)
+    jobs = [
+        job_row(now, job_id=uuid7(i, last_byte=0), materialize_at=later if i % 100 else now)
+        for i in range(5000)
+    ]
+    await insert(pool, "jobs", jobs)
+    await pool.execute("ANALYZE onthedot.jobs")
+
+    plan = await _explain(pool, load("due_jobs"), (SHARDS[0], 200))
+
+    parents = await _declared_indexes(pool)
+    assert _partitions(plan, "jobs") == {"jobs_p00"}
+    assert not _sequential(plan, "jobs")
+    assert {parents[index] for index in _indexes(plan)} == {"jobs_materialize"}
+
+
+async def test_a_page_of_a_list_reads_little_more_than_itself(
+    pool: Pool, engine: AsyncEngine, subtests: pytest.Subtests
+) -> None:
+    now = await now_of(pool)
+    busy = await _fill_lists(pool, now)
+    middle = read_cursor(write_cursor(now + timedelta(days=7), uuid4(), {}), {})
+    lists = {
+        "all": ExecutionFilters(),
+        "all, future ones too": ExecutionFilters(include_future=True),
+        "of a user": ExecutionFilters(user_id="ada"),
+        "of a job": ExecutionFilters(job_id=busy),
+        "running": ExecutionFilters(status=Status.RUNNING),
+        "completed": ExecutionFilters(status=Status.COMPLETED),
+        "failed": ExecutionFilters(status=Status.FAILED),
+        "failed, of a user": ExecutionFilters(user_id="ada", status=Status.FAILED),
+        "failed, of a job": ExecutionFilters(job_id=busy, status=Status.FAILED),
+    }
+    for name, filters in lists.items():
+        for cursor in (None, middle):
+            with subtests.test(name, cursor=cursor):
+                statement = list_statement(filters, Window(50, cursor, {})).compile(dialect=engine.dialect)
+                values = statement.construct_params()
+                arguments = [values[key] for key in statement.positiontup or ()]
+                plan = await _explain(pool, str(statement), arguments, analyze=True)
+                assert plan["Actual Rows"] > 0
+                assert max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan)) <= 200
+                assert _buffers(plan) < 300
+
+
+async def _fill_two_shards(pool: Pool) -> datetime:
+    """Fill the first two shards: one row in 20 is due, one in 20 under a lease that has lapsed, the rest future."""
+    await make_task(pool)
+    now = await now_of(pool)
+    kinds: Mapping[int, Mapping[str, Any]] = {
+        0: {"due_in_seconds": -1},
+        2: {"status": Status.RUNNING, "lease_ends_in_seconds": -1},
+        4: {"status": Status.SCHEDULED, "lease_ends_in_seconds": -1},
+        6: {"status": Status.RUNNING, "lease_ends_in_seconds": -1, "attempt_number": 4},
+    }
+    await insert(
+        pool,
+        "executions",
+        (
+            execution_row(
+                now, **{"job_id": uuid7(i, last_byte=i % 2), "due_in_seconds": i} | kinds.get(i // 2 % 20, {})
+            )
+            for i in range(ROWS)
+        ),
+    )
+    await pool.execute("ANALYZE onthedot.executions")
+    return now
+
+
+async def _fill_lists(pool: Pool, now: datetime) -> UUID:
+    """Fill the live table and two weeks of history: half of the rows are one job's and ada's, some have failed."""
+    busy, others = new_job_id(0), [new_job_id(i) for i in range(100)]
+    await insert(pool, "jobs", [job_row(now, job_id=job_id) for job_id in (busy, *others)])
+    await make_task(pool)
+
+    def owner(i: int) -> dict[str, Any]:
+        return {"job_id": busy} if i % 2 else {"job_id": others[i % 100], "user_id": f"user-{i % 50}"}
+
+    def live(i: int) -> dict[str, Any]:
+        return owner(i) | {"due_in_seconds": i - 1000} | ({"status": Status.RUNNING} if i % 1000 < 2 else {})
+
+    def finished(i: int) -> dict[str, Any]:
+        return owner(i) | {"ended_seconds_ago": -60 * i} | ({"status": Status.FAILED} if i % 4000 < 2 else {})
+
+    await insert(pool, "executions", (execution_row(now, **live(i)) for i in range(ROWS)))
+    await insert(pool, "execution_history", (finished_row(now, **finished(i)) for i in range(ROWS)))
+    await pool.execute("ANALYZE")
+    return busy
+
+
+async def _explain(pool: Pool, query: str, arguments: Sequence[object], *, analyze: bool = False) -> Node:
+    options = "ANALYZE, BUFFERS, FORMAT JSON" if analyze else "FORMAT JSON"
+    plan: Node = json.loads(await pool.fetchval(f"EXPLAIN ({options}) {query}", *arguments))[0]["Plan"]
+    return plan
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _partitions(plan: Node, table: str) -> set[str]:
+    names = {node.get("Relation Name", "") for node in _nodes(plan)}
+    return {name for name in names if name.startswith(f"{table}_p")}
+
+
+def _sequential(plan: Node, table: str) -> list[Node]:
+    return [
+        node
+        for node in _nodes(plan)
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"].startswith(f"{table}_p")
+    ]
+
+
+def _indexes(plan: Node) -> set[str]:
+    return {node["Index Name"] for node in _nodes(plan) if "Index Name" in node}
+
+
+def _buffers(plan: Node) -> int:
+    pages: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+    return pages
+
+
+async def _declared_indexes(pool: Pool) -> dict[str, str]:
+    """Return, by the name of a partition's index, that of the index on the whole table."""
+    rows = await pool.fetch(
+        "SELECT part.relname, whole.relname FROM pg_inherits"
+        "  JOIN pg_class AS part ON part.oid = inhrelid JOIN pg_class AS whole ON whole.oid = inhparent"
+        " WHERE part.relkind = 'i'"
+    )
+    return {row[0]: row[1] for row in rows}

@@ -1,0 +1,176 @@
+"""What holds for every page: headers, policies, errors, files."""
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.db.pools import Pool, open_engine
+from app.ui.assets import STATIC_DIR
+from app.ui.headers import PAGE_HEADERS
+from app.ui.sessions import COOKIE_NAME
+from tests.ui.conftest import Site, browser, dashboard
+from tests.ui.parsed import Html
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAGES = [
+    ("/", 200),
+    ("/?status=FAILED", 200),
+    ("/login?token=unknown", 303),
+    ("/nowhere", 404),
+    ("/?status=LOST", 400),
+]
+
+
+@pytest.mark.parametrize(("path", "status"), PAGES)
+async def test_every_page_is_sent_with_the_same_headers(
+    ada: httpx.AsyncClient, path: str, status: int
+) -> None:
+    answer = await ada.get(path)
+
+    assert answer.status_code == status
+    assert (
+        dict(PAGE_HEADERS).items() <= {name.title(): value for name, value in answer.headers.items()}.items()
+    )
+
+
+async def test_the_policy_lets_nothing_inline_and_nothing_foreign_in() -> None:
+    policy = dict(part.split(" ", 1) for part in PAGE_HEADERS["Content-Security-Policy"].split("; "))
+
+    assert policy == {
+        "default-src": "'self'",
+        "frame-ancestors": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "object-src": "'none'",
+    }
+
+
+@pytest.mark.parametrize("path", ["/login", "/login?token=unknown", "/nowhere", "/schema"])
+async def test_pages_hold_no_inline_code_and_refer_to_nobody_else(
+    visitor: httpx.AsyncClient, path: str
+) -> None:
+    html = Html((await visitor.get(path)).text)
+
+    assert html.inline_code() == []
+    assert html.references()
+    assert all(reference.startswith(("/", "#")) for reference in html.references())
+    assert not any(reference.startswith("//") for reference in html.references())
+
+
+@pytest.mark.parametrize("path", ["/login", "/schema"])
+async def test_every_file_of_a_page_is_served_and_may_be_kept_for_good(
+    visitor: httpx.AsyncClient, path: str
+) -> None:
+    html = Html((await visitor.get(path)).text)
+    files = [reference for reference in html.references() if reference.startswith("/static/")]
+    types = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+    assert files
+    for file in files:
+        answer = await visitor.get(file)
+        bare = file.partition("?")[0]
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].partition(";")[0] == types[Path(bare).suffix]
+        kept = set(answer.headers["cache-control"].split(", "))
+        assert kept == {"public", "max-age=31536000", "immutable"}
+        assert answer.headers["etag"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert hashlib.sha256(answer.content).hexdigest().startswith(file.partition("?v=")[2])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/static/%2e%2e/base.html", "/static/..%2fbase.html", "/static//etc/passwd", "/static/", "/static/%00"],
+)
+async def test_only_static_files_are_served(visitor: httpx.AsyncClient, path: str) -> None:
+    answer = await visitor.get(path)
+
+    assert answer.status_code in {400, 404}
+    assert "<!doctype" not in answer.text.lower() or "no such" in answer.text.lower()
+
+
+async def test_people_get_pages_and_programs_get_problems(visitor: httpx.AsyncClient) -> None:
+    page = await visitor.get("/nowhere")
+    api = await visitor.get("/api/v1/nowhere")
+    program = await visitor.get("/nowhere", headers={"Accept": "*/*"})
+
+    assert [a.status_code for a in (page, api, program)] == [404, 404, 404]
+    assert page.headers["content-type"].startswith("text/html")
+    assert api.headers["content-type"] == program.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_method_that_a_page_does_not_take_gets_a_page(ada: httpx.AsyncClient) -> None:
+    answer = await ada.delete("/login")
+
+    assert answer.status_code == 405
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+async def test_without_a_database_pages_say_so(unused_tcp_port: int, site: Site) -> None:
+    engine = open_engine(
+        f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/none", size=1, application_name="test"
+    )
+    async with browser(dashboard(engine, site.clock)) as client:
+        client.cookies.set(COOKIE_NAME, "a session")
+        answer = await client.get("/")
+        form = await client.get("/login")
+    await engine.dispose()
+
+    assert (answer.status_code, form.status_code) == (503, 503)
+    assert answer.headers["retry-after"]
+    assert "database" in Html(answer.text).text
+
+
+async def test_a_fault_of_ours_shows_no_trace(ada: httpx.AsyncClient, pool: Pool) -> None:
+    await pool.execute("ALTER TABLE onthedot.tasks RENAME TO tasks_mislaid")
+    answer = await ada.get("/")
+    await pool.execute("ALTER TABLE onthedot.tasks_mislaid RENAME TO tasks")
+
+    assert answer.status_code == 500
+    assert "Traceback" not in answer.text
+    assert "tasks" not in answer.text
+
+
+async def test_vendored_files_are_as_they_were_published() -> None:
+    vendor = STATIC_DIR / "vendor"
+    lines = (vendor / "SHA256SUMS").read_text().splitlines()
+    listed = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+    found = {
+        file.relative_to(vendor).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in vendor.rglob("*")
+        if file.is_file() and file.name != "SHA256SUMS"
+    }
+
+    assert found == listed
+
+
+async def test_what_a_page_loads_stays_small(ada: httpx.AsyncClient) -> None:
+    html = Html((await ada.get("/")).text)
+    files = {reference for reference in html.references() if reference.startswith("/static/")}
+    sizes = {file: len(gzip.compress((await ada.get(file)).content)) for file in files}
+
+    assert sum(sizes.values()) <= 30_000
+    assert max(size for file, size in sizes.items() if ".css" in file) <= 7_000
+
+
+async def test_the_api_is_described_for_everybody(visitor: httpx.AsyncClient) -> None:
+    page = await visitor.get("/schema")
+    described = (await visitor.get("/schema/openapi.json")).json()
+    as_yaml = await visitor.get("/schema/openapi.yaml")
+
+    assert page.status_code == as_yaml.status_code == 200
+    assert Html(page.text).all("div", **{"data-schema-url": "/schema/openapi.json"})
+    assert (described["openapi"], described["info"]["title"]) == ("3.1.0", "onthedot")
+    assert described["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+    assert described.get("paths", {}) == {}  # pages are not part of the API
+
+
+async def test_the_page_of_the_api_may_do_little_more_than_ours(visitor: httpx.AsyncClient) -> None:
+    policy = (await visitor.get("/schema")).headers["content-security-policy"]
+
+    assert policy.startswith("default-src 'self'; img-src 'self' data:; ")
+    assert "unsafe" not in policy

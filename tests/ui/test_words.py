@@ -1,0 +1,88 @@
+"""Times, durations and errors in words."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from app.db.reads.executions import ErrorView
+from app.ui import words
+
+NOW = datetime(2030, 1, 31, 9, 0, 0, 123_456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "now"),
+        (0.99, "now"),
+        (-1, "1 s ago"),
+        (1.9, "in 1 s"),
+        (-59.9, "59 s ago"),
+        (60, "in 1 min"),
+        (-3599, "59 min ago"),
+        (3600, "in 1 h"),
+        (-86_399, "23 h ago"),
+        (86_400, "in 1 d"),
+        (-29 * 86_400, "29 d ago"),
+        (30 * 86_400, "2030-03-02"),
+    ],
+)
+def test_an_instant_seen_from_now(seconds: float, text: str) -> None:
+    assert words.relative(NOW + timedelta(seconds=seconds), NOW) == text
+
+
+def test_an_instant_in_full_names_its_zone() -> None:
+    local = NOW.astimezone(tz=datetime.now().astimezone().tzinfo)
+
+    assert words.absolute(local) == "2030-01-31 09:00:00 UTC"
+    assert words.rfc3339(local) == "2030-01-31T09:00:00.123Z"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0.0 ms"),
+        (0.42, "0.4 ms"),
+        (0.97, "1 ms"),
+        (12.4, "12 ms"),
+        (999.4, "999 ms"),
+        (999.6, "1.0 s"),
+        (2400, "2.4 s"),
+        (59_949, "59.9 s"),
+        (59_951, "59 s"),
+        (60_000, "1 min"),
+        (190_500, "3 min 10 s"),
+        (7_500_000, "2 h 5 min"),
+        (180_061_000, "2 d 2 h"),
+    ],
+)
+def test_lateness_to_two_or_three_digits(milliseconds: float, text: str) -> None:
+    assert words.lateness(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(5, "5 s"), (2.5, "2.5 s"), (90, "1 min 30 s"), (3600, "1 h"), (93_784, "1 d 2 h 3 min 4 s")],
+)
+def test_durations_are_exact(seconds: float, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "line"),
+    [
+        ("ValueError", "no such region", "ValueError: no such region"),
+        ("ValueError", "\n first\nsecond", "ValueError: first"),
+        ("KeyError", "", "KeyError"),
+        ("E", "x" * 500, "E: " + "x" * 196 + "…"),
+    ],
+)
+def test_an_error_fits_a_line(kind: str, message: str, line: str) -> None:
+    error = ErrorView(type=kind, message=message, category="unknown", severity="low", fingerprint="f")
+
+    assert words.error_line(error) == line
+
+
+def test_a_short_id_is_the_end_that_differs() -> None:
+    assert words.short_id(UUID("01890a5d-ac96-774b-bcce-b302099a8057")) == "…099a8057"
