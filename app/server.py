@@ -28,6 +28,7 @@ from app.db.health import DatabaseHealth
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.pools import Engine, Pool, open_engine
 from app.db.reads.attempts import StoryReads
+from app.db.reads.batches import BatchReads
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.jobs import JobReads
 from app.db.stores.access import ADMIN_USER_ID, AccessStore
@@ -46,8 +47,11 @@ from app.domain.access import new_secret
 from app.domain.ids import uuid7
 from app.files import write_file
 from app.intake.changes import ChangeIntake
+from app.intake.group_commit import GroupCommit
 from app.intake.jobs import JobIntake
+from app.intake.planner import JobPlanner
 from app.intake.tasks import TaskIntake
+from app.intake.waiting import Waiting
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
@@ -55,6 +59,7 @@ from app.process import Process, process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
 from app.tasks import handlers_in
+from app.ui.errors import with_pages
 from app.ui.routes import UI_HANDLERS
 from app.ui.templating import template_config
 from app.worker.claimer import Claimer
@@ -142,6 +147,7 @@ async def run_api(settings: Settings) -> None:
 def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings) -> Litestar:
     """Compose what the API and the pages are made of."""
     hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
+    jobs = JobStore(pool)
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
     parts = {
         "access": access,
@@ -152,14 +158,14 @@ def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings
         "story_reads": StoryReads(engine),
         "tasks": TaskIntake(tasks=tasks, queues=queues, allow_private_targets=settings.allow_private_targets),
         "jobs": JobIntake(
-            jobs=JobStore(pool),
-            tasks=tasks,
-            queues=queues,
-            access=access,
-            aliases=aliases,
+            planner=JobPlanner(tasks=tasks, queues=queues, access=access, aliases=aliases, clock=clock),
+            jobs=jobs,
+            commits=GroupCommit(jobs),
             hints=hints,
             clock=clock,
         ),
+        "batch_reads": BatchReads(engine),
+        "waiting": Waiting(ExecutionStore(pool)),
         "changes": ChangeIntake(
             jobs=JobControl(pool, horizon_seconds=settings.horizon_seconds),
             executions=ExecutionControl(pool),
@@ -176,7 +182,7 @@ def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings
         state=State({"key_ring": KeyRing(access)}),
         dependencies={name: _provide(part) for name, part in parts.items()},
         middleware=[RequestIds()],
-        exception_handlers=EXCEPTION_HANDLERS,
+        exception_handlers=with_pages(EXCEPTION_HANDLERS),
         openapi_config=openapi_config(),
         template_config=template_config(),
         logging_config=None,

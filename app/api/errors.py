@@ -33,8 +33,9 @@ def on_own_error(request: AnyRequest, error: OnthedotError) -> Response[Problem]
 
 def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem]:
     """Answer an error that the framework raised: no such address, a parameter that does not fit, a body too large."""
-    code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
     errors = _parameter_errors(error) if isinstance(error, ValidationException) else ()
+    code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
+    code = errors[0].code if errors else code
     detail = "; ".join(e.detail for e in errors) or _DETAILS.get(error.status_code, str(error.detail))
     return _answer(
         problem(code, detail, request_id=request_id_of(request), errors=errors), headers=error.headers
@@ -74,11 +75,12 @@ def _answer(document: Problem, *, headers: dict[str, str] | None = None) -> Resp
 
 
 def _parameter_errors(error: ValidationException) -> tuple[FieldError, ...]:
-    """Say which query or path parameter does not fit."""
-    extra = error.extra if isinstance(error.extra, list) else []
-    return tuple(
-        FieldError(
-            "/" + str(e.get("key", "")), "invalid_input", f"{e.get('key', '')}: {e.get('message', '')}"
-        )
-        for e in extra
-    )
+    """Say which query, path or header parameter does not fit, or that there is no body."""
+    return tuple(map(_parameter_error, error.extra if isinstance(error.extra, list) else []))
+
+
+def _parameter_error(extra: dict[str, Any]) -> FieldError:
+    if extra.get("source") == "body":  # of a body that is there we find the flaws ourselves
+        return FieldError("", "invalid_body", "the body is empty; send a JSON document")
+    name = str(extra.get("key", ""))
+    return FieldError(f"/{name}", "invalid_input", f"{name}: {extra.get('message', '')}")

@@ -5,7 +5,10 @@ from uuid import UUID
 
 import msgspec
 from litestar import Controller, Request, Response, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, JSONBody
 
+from app.api.answers import ACTIONS
 from app.api.body import StrictBody
 from app.api.job_actions import Reason
 from app.db.reads.executions import ExecutionReads, ExecutionView
@@ -36,14 +39,20 @@ class ExecutionActionsController(Controller):
     path = "/executions/{execution_id:uuid}/actions"
     tags = ("Executions",)
 
-    @post("/cancel", operation_id="cancelExecution", dto=StrictBody[CancelRequest], return_dto=None)
+    @post(
+        "/cancel",
+        operation_id="cancelExecution",
+        dto=StrictBody[CancelRequest],
+        return_dto=None,
+        responses=ACTIONS,
+    )
     async def cancel(
         self,
         request: ApiRequest,
-        execution_id: UUID,
-        changes: ChangeIntake,
-        execution_reads: ExecutionReads,
-        data: CancelRequest | None = None,
+        execution_id: FromPath[UUID],
+        changes: NamedDependency[ChangeIntake],
+        execution_reads: NamedDependency[ExecutionReads],
+        data: JSONBody[CancelRequest | None] = None,
     ) -> Response[ExecutionView]:
         """Cancel an execution: 200 it will never run, 202 its worker was asked to stop it, 409 it had ended."""
         reason = data.reason if data else None
@@ -53,9 +62,13 @@ class ExecutionActionsController(Controller):
             raise Conflict(f"the execution had ended already: {execution.status}")
         return Response(execution, status_code=200 if outcome is Cancelling.CANCELLED else 202)
 
-    @post("/retry", operation_id="retryExecution")
+    @post("/retry", operation_id="retryExecution", responses=ACTIONS)
     async def retry(
-        self, request: ApiRequest, execution_id: UUID, changes: ChangeIntake, execution_reads: ExecutionReads
+        self,
+        request: ApiRequest,
+        execution_id: FromPath[UUID],
+        changes: NamedDependency[ChangeIntake],
+        execution_reads: NamedDependency[ExecutionReads],
     ) -> Response[RunAgain]:
         """Run a finished execution's work again, with its parameters, as a new execution."""
         await execution_reads.get(execution_id)

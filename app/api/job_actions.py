@@ -1,15 +1,17 @@
 """`/jobs/{job_id}`: changing, pausing, running and deleting jobs."""
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from litestar import Controller, Request, Response, delete, patch, post
-from litestar.params import HeaderParameter
+from litestar.di import NamedDependency
+from litestar.params import FromPath, JSONBody
 
+from app.api.answers import CHANGES, DELETES
 from app.api.body import StrictBody
-from app.api.preconditions import etag, required_version
+from app.api.instants import read_instant
+from app.api.preconditions import IfMatch, etag, required_version
 from app.db.clock import DatabaseClock
 from app.db.reads.jobs import JobReads, JobView
 from app.domain.access import Principal
@@ -17,7 +19,6 @@ from app.domain.job_changes import JobPatch
 from app.intake.changes import ChangeIntake
 
 ApiRequest = Request[Principal, Any, Any]
-IfMatch = Annotated[str | None, HeaderParameter(name="If-Match", default=None)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -25,7 +26,8 @@ class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Why, and until when."""
 
     reason: Reason | None = None
-    until: datetime | None = None
+    until: str | float | None = None
+    """RFC 3339 or Unix seconds."""
 
 
 class JobChanged(JobView, frozen=True, kw_only=True):
@@ -54,24 +56,26 @@ class JobActionsController(Controller):
     path = "/jobs/{job_id:uuid}"
     tags = ("Jobs",)
 
-    @patch(operation_id="changeJob", dto=StrictBody[JobPatch], return_dto=None)
+    @patch(operation_id="changeJob", dto=StrictBody[JobPatch], return_dto=None, responses=CHANGES)
     async def change_job(
         self,
         request: ApiRequest,
-        job_id: UUID,
-        data: JobPatch,
-        changes: ChangeIntake,
-        job_reads: JobReads,
-        clock: DatabaseClock,
-        if_match: IfMatch,
+        job_id: FromPath[UUID],
+        data: JSONBody[JobPatch],
+        changes: NamedDependency[ChangeIntake],
+        job_reads: NamedDependency[JobReads],
+        clock: NamedDependency[DatabaseClock],
+        if_match: IfMatch = None,
     ) -> Response[JobChanged]:
         """Change parts of a job; what is left out stays. Planned executions follow, begun ones do not."""
         version = required_version(if_match)
         changed = await changes.patch_job(job_id, data, by=request.user, if_version=version)
         return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
 
-    @delete(operation_id="deleteJob", status_code=200)
-    async def delete_job(self, request: ApiRequest, job_id: UUID, changes: ChangeIntake) -> JobDeleted:
+    @delete(operation_id="deleteJob", status_code=200, responses=DELETES)
+    async def delete_job(
+        self, request: ApiRequest, job_id: FromPath[UUID], changes: NamedDependency[ChangeIntake]
+    ) -> JobDeleted:
         """Delete a job; what waits never runs, what has begun goes on."""
         changed = await changes.delete_job(job_id, by=request.user)
         return JobDeleted(job_id=job_id, running=changed.running)
@@ -82,36 +86,40 @@ class JobActionsController(Controller):
         status_code=200,
         dto=StrictBody[PauseRequest],
         return_dto=None,
+        responses=CHANGES,
     )
     async def pause_job(
         self,
         request: ApiRequest,
-        job_id: UUID,
-        changes: ChangeIntake,
-        job_reads: JobReads,
-        clock: DatabaseClock,
-        data: PauseRequest | None = None,
+        job_id: FromPath[UUID],
+        changes: NamedDependency[ChangeIntake],
+        job_reads: NamedDependency[JobReads],
+        clock: NamedDependency[DatabaseClock],
+        data: JSONBody[PauseRequest | None] = None,
     ) -> Response[JobChanged]:
         """Pause a job; what waits never runs (a one-shot execution waits on), what has begun goes on."""
         wish = data or PauseRequest()
-        changed = await changes.pause_job(job_id, reason=wish.reason, until=wish.until, by=request.user)
+        until = read_instant(wish.until, name="until")
+        changed = await changes.pause_job(job_id, reason=wish.reason, until=until, by=request.user)
         return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
 
-    @post("/actions/resume", operation_id="resumeJob", status_code=200)
+    @post("/actions/resume", operation_id="resumeJob", status_code=200, responses=CHANGES)
     async def resume_job(
         self,
         request: ApiRequest,
-        job_id: UUID,
-        changes: ChangeIntake,
-        job_reads: JobReads,
-        clock: DatabaseClock,
+        job_id: FromPath[UUID],
+        changes: NamedDependency[ChangeIntake],
+        job_reads: NamedDependency[JobReads],
+        clock: NamedDependency[DatabaseClock],
     ) -> Response[JobChanged]:
         """Resume a job from now on."""
         changed = await changes.resume_job(job_id, by=request.user)
         return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
 
-    @post("/actions/run", operation_id="runJob")
-    async def run_job(self, request: ApiRequest, job_id: UUID, changes: ChangeIntake) -> Response[RunStarted]:
+    @post("/actions/run", operation_id="runJob", responses=CHANGES)
+    async def run_job(
+        self, request: ApiRequest, job_id: FromPath[UUID], changes: NamedDependency[ChangeIntake]
+    ) -> Response[RunStarted]:
         """Run a job now, apart from its schedule; also while it is paused."""
         execution_id = await changes.run_job(job_id, by=request.user)
         return Response(

@@ -1,6 +1,5 @@
 """`/jobs`: tasks bound to parameters, a schedule and an owner."""
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,19 +10,20 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.answers import CREATES, LISTS, READS
 from app.api.body import StrictBody
+from app.api.idempotency import IdempotencyKey, Wait, idempotent, replayed
+from app.api.instants import read_instant
 from app.api.paging import DEFAULT_LIMIT, CursorText, FilterText, Include, Limit, window
 from app.api.preconditions import etag
 from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
 from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new
 from app.db.reads.paging import Page
-from app.domain import timezones
 from app.domain.access import Principal
-from app.domain.errors import InvalidInput
-from app.domain.jobs import JobRequest
+from app.domain.idempotency import StoredAnswer
+from app.domain.jobs import JobRequest, NewJob
 from app.domain.statuses import Status
-from app.domain.time_text import parse_instant
-from app.intake.jobs import JobIntake
+from app.intake.jobs import JobIntake, Kept, Submitted
+from app.intake.waiting import Waiting
 
 ApiRequest = Request[Principal, Any, Any]
 CreatedAfter = Annotated[str | None, QueryParameter(description="RFC 3339 or Unix seconds")]
@@ -34,6 +34,8 @@ class JobCreated(JobView, frozen=True, kw_only=True):
 
     status: str = "created"
     execution_id: UUID | None = None
+    execution: ExecutionView | None = None
+    """With `wait`: the execution, ended or as it stands."""
 
 
 class JobsController(Controller):
@@ -49,15 +51,34 @@ class JobsController(Controller):
         responses=CREATES,
     )
     async def create_job(
-        self, request: ApiRequest, data: JSONBody[JobRequest], jobs: NamedDependency[JobIntake]
-    ) -> Response[JobCreated]:
-        """Create a job."""
-        job = await jobs.submit(data, submitter=request.user)
-        view = msgspec.structs.asdict(view_of_new(job))
-        return Response(
-            JobCreated(**view, execution_id=job.execution_id),
-            headers={"ETag": etag(1), "Location": f"/api/v1/jobs/{job.job_id}"},
-        )
+        self,
+        request: ApiRequest,
+        data: JSONBody[JobRequest],
+        jobs: NamedDependency[JobIntake],
+        waiting: NamedDependency[Waiting],
+        execution_reads: NamedDependency[ExecutionReads],
+        idempotency_key: IdempotencyKey = None,
+        wait: Wait = None,
+    ) -> Response[Any]:
+        """Create a job.
+
+        `wait=SECONDS` answers when its execution has ended, or, when the time runs out, with it as it stands.
+        """
+        repeat = await idempotent(request, idempotency_key)
+        if repeat and (answer := await jobs.replay(repeat)):
+            return replayed(answer)
+        kept = Kept(repeat, _kept_answer) if repeat else None
+        done = await jobs.submit(data, by=request.user, kept=kept)
+        if isinstance(done, StoredAnswer):
+            return replayed(done)
+        created = _created(done.jobs[0])
+        if wait and created.execution_id:
+            await waiting.until_ended(created.execution_id, seconds=wait)
+            created = msgspec.structs.replace(
+                created, execution=await execution_reads.get(created.execution_id)
+            )
+        headers = {"ETag": etag(1), "Location": f"/api/v1/jobs/{created.job_id}"}
+        return Response(created, headers=headers)
 
     @get(operation_id="listJobs", responses=LISTS)
     async def list_jobs(
@@ -73,7 +94,11 @@ class JobsController(Controller):
         """List jobs, the newest first. `task_type` is a task's id."""
         filters = {"user_id": user_id, "task_type": task_type, "created_after": created_after}
         return await job_reads.list_page(
-            JobFilters(user_id=user_id, task_id=task_type, created_after=_instant(created_after)),
+            JobFilters(
+                user_id=user_id,
+                task_id=task_type,
+                created_after=read_instant(created_after, name="created_after"),
+            ),
             window(limit, cursor, filters),
             now=clock.now(),
         )
@@ -118,10 +143,9 @@ class JobsController(Controller):
         return page
 
 
-def _instant(created_after: str | None) -> datetime | None:
-    if created_after is None:
-        return None
-    try:
-        return parse_instant(created_after, zone=timezones.resolve("UTC"))
-    except InvalidInput as error:
-        raise InvalidInput(f"created_after: {error.detail}", pointer="/created_after") from None
+def _created(job: NewJob) -> JobCreated:
+    return JobCreated(**msgspec.structs.asdict(view_of_new(job)), execution_id=job.execution_id)
+
+
+def _kept_answer(submitted: Submitted) -> StoredAnswer:
+    return StoredAnswer(201, msgspec.json.encode(_created(submitted.jobs[0])))

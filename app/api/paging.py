@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from litestar.params import QueryParameter
 
@@ -19,7 +19,9 @@ CursorText = Annotated[str | None, QueryParameter(description="`next_cursor` of 
 FilterText = Annotated[
     str | None, QueryParameter(pattern=r"^[^\x00]*$", description="Only those with this value")
 ]
-Include = Annotated[str | None, QueryParameter(pattern="^future$", description="`future`")]
+Include = Annotated[
+    Literal["future"] | None, QueryParameter(description="Also executions whose instant has not come")
+]
 
 
 def window(limit: int, cursor: str | None, filters: Mapping[str, object]) -> Window:

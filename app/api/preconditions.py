@@ -1,6 +1,14 @@
 """`ETag` and `If-Match`: nobody overwrites what they have not seen."""
 
+from typing import Annotated
+
+from litestar.params import HeaderParameter
+
 from app.domain.errors import InvalidInput
+
+IfMatch = Annotated[
+    str | None, HeaderParameter(name="If-Match", description="The ETag that the change must meet")
+]
 
 
 def etag(version: int) -> str:

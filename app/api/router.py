@@ -3,6 +3,7 @@
 from litestar import Router
 
 from app.api.auth import KeyAuthentication
+from app.api.batches import BatchesController
 from app.api.execution_actions import ExecutionActionsController
 from app.api.executions import ExecutionsController
 from app.api.job_actions import JobActionsController
@@ -17,6 +18,7 @@ API = Router(
     route_handlers=[
         TasksController,
         JobsController,
+        BatchesController,
         JobActionsController,
         ExecutionsController,
         ExecutionActionsController,

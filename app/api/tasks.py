@@ -1,15 +1,15 @@
 """`/tasks`: reusable templates of work."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from litestar import Controller, Request, Response, delete, get, patch, post, put
 from litestar.di import NamedDependency
-from litestar.params import FromPath, HeaderParameter, JSONBody
+from litestar.params import FromPath, JSONBody
 
 from app.api.answers import CHANGES, CREATES, DELETES, LISTS, READS
 from app.api.body import StrictBody
 from app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorText, Limit, read_text_cursor, write_text_cursor
-from app.api.preconditions import etag, required_version
+from app.api.preconditions import IfMatch, etag, required_version
 from app.db.reads.paging import Page
 from app.db.stores.tasks import Task
 from app.domain.access import Principal, Role
@@ -17,7 +17,6 @@ from app.domain.tasks import TaskPatch, TaskReplacement, TaskRequest
 from app.intake.tasks import TaskIntake
 
 ApiRequest = Request[Principal, Any, Any]
-IfMatch = Annotated[str | None, HeaderParameter(name="If-Match")]
 
 
 class TasksController(Controller):

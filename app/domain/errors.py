@@ -121,6 +121,12 @@ class Conflict(OnthedotError):
     code = "conflict"
 
 
+class IdempotencyMismatch(OnthedotError):
+    """The Idempotency-Key was used with another body."""
+
+    code = "idempotency_mismatch"
+
+
 class PreconditionFailed(OnthedotError):
     """Somebody changed it since you read it."""
 

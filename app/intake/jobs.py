@@ -1,108 +1,167 @@
-"""Taking in jobs: check, plan, store."""
+"""Taking in jobs, one or a batch: check, plan, store, wake."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
-from app.db.stores.access import AccessStore
-from app.db.stores.jobs import JobStore, Lane
-from app.db.stores.queues import QueueStore
-from app.db.stores.tasks import TaskStore
-from app.db.stores.zones import ZoneAliasStore
-from app.domain.access import Principal, Role
-from app.domain.errors import Conflict, InvalidInput, InvalidParameters, UnknownTask
+from app.db.stores.jobs import JobStore, NewBatch, Stored, Submission
+from app.domain.access import Principal
+from app.domain.errors import Conflict, IdempotencyMismatch, InvalidInput
 from app.domain.hints import Ready
-from app.domain.jobs import JobRequest, NewJob, plan_job
-from app.domain.parameters import ParameterSchema
+from app.domain.idempotency import IdempotentRequest, StoredAnswer
+from app.domain.ids import uuid7
+from app.domain.jobs import JobRequest, NewJob
+from app.intake.group_commit import GroupCommit
+from app.intake.planner import JobPlanner
 
 TRIES = 3
 """A task may change between the check of the parameters and the insert; then the check is made again."""
+PLANNED_AT_ONCE = 100
+"""Jobs of a batch that are planned before others get their turn on the event loop."""
+
+
+Item = NewJob | InvalidInput
+"""One job asked for: planned, or refused with a reason."""
+
+
+class Submitted(NamedTuple):
+    """What a request came to; `batch_id` where it was a batch."""
+
+    items: list[Item]
+    batch_id: UUID | None
+
+    @property
+    def jobs(self) -> list[NewJob]:
+        """Return the jobs that were stored."""
+        return [item for item in self.items if isinstance(item, NewJob)]
+
+
+class Kept(NamedTuple):
+    """A request that may come again: its key, and how its answer is written."""
+
+    request: IdempotentRequest
+    answer: Callable[[Submitted], StoredAnswer]
 
 
 class JobIntake:
-    """Turns requests into stored jobs. Nothing is stored unless all of it is right."""
+    """Turns requests into stored jobs. Nothing of a request is stored unless all of it is right."""
 
     def __init__(
         self,
         *,
+        planner: JobPlanner,
         jobs: JobStore,
-        tasks: TaskStore,
-        queues: QueueStore,
-        access: AccessStore,
-        aliases: ZoneAliasStore,
+        commits: GroupCommit,
         hints: HintSender,
         clock: DatabaseClock,
     ) -> None:
+        self._planner = planner
         self._jobs = jobs
-        self._tasks = tasks
-        self._queues = queues
-        self._access = access
-        self._aliases = aliases
+        self._commits = commits
         self._hints = hints
         self._clock = clock
-        self._schemas: dict[str, tuple[int, ParameterSchema]] = {}
 
-    async def submit(self, request: JobRequest, *, submitter: Principal) -> NewJob:
-        """Store a job. Raises `InvalidInput` for anything wrong in the request, and `Forbidden`."""
-        submitter.require(Role.OPERATOR)
-        user_id = await self._owner(request, submitter)
-        aliases = await self._aliases.all()
+    async def replay(self, request: IdempotentRequest) -> StoredAnswer | None:
+        """Return the answer that a request had before. Raises `IdempotencyMismatch` for another body."""
+        found = await self._jobs.recall(request)
+        if found is None:
+            return None
+        if found[0] != request.request_hash:
+            raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
+        return found[1]
+
+    async def submit(
+        self, request: JobRequest, *, by: Principal, kept: Kept | None = None
+    ) -> Submitted | StoredAnswer:
+        """Store a job; return it, or the answer that a repeat had before. Raises `InvalidInput`, `Forbidden`."""
         for attempt in range(TRIES):
-            version = await self._check_parameters(request, fresh=attempt > 0)
-            job = self._plan(request, user_id=user_id, task_version=version, aliases=aliases)
-            stored = await self._jobs.create([job])
-            if job.job_id in stored:
-                self._wake(job, stored[job.job_id])
-                return job
-            await self._ensure_queue(request)
+            job = await self._planner.plan(request, by=by, fresh=attempt > 0)
+            stored = await self._store(Submitted([job], None), None, kept)
+            if stored is not None:
+                return stored
         raise Conflict(f"the task {request.task_id} is being changed; try again")
 
-    def _wake(self, job: NewJob, lane: Lane) -> None:
-        if job.due_at is None:
-            self._hints.announce_schedules()
-        else:
-            self._hints.announce([Ready(job.shard, lane.queue, lane.priority, job.due_at)])
+    async def submit_batch(
+        self,
+        requests: Sequence[JobRequest | InvalidInput],
+        *,
+        by: Principal,
+        partial: bool,
+        kept: Kept | None = None,
+    ) -> Submitted | StoredAnswer:
+        """Store jobs in one transaction: all or none, or, if `partial`, those that are right.
 
-    async def _owner(self, request: JobRequest, submitter: Principal) -> str:
-        owner = submitter.owner(request.user_id)
-        if owner != submitter.user_id and not await self._access.user_exists(owner):
-            raise InvalidInput(f"there is no user {owner!r:.140}", pointer="/user_id", code="unknown_user")
-        return owner
-
-    def _plan(
-        self, request: JobRequest, *, user_id: str, task_version: int, aliases: Mapping[str, str]
-    ) -> NewJob:
-        return plan_job(
-            request,
-            user_id=user_id,
-            task_version=task_version,
-            now=self._clock.now(),
-            unix_microseconds=self._clock.unix_microseconds(),
-            aliases=aliases,
-        )
-
-    async def _check_parameters(self, request: JobRequest, *, fresh: bool) -> int:
-        """Check the parameters and return the version of the task whose schema they satisfy.
-
-        A schema is kept until an insert finds its version outdated, but only the newest may refuse.
+        A request that could not be read stands there as its error.
+        Raises `InvalidInput` with a pointer such as `/jobs/17/schedule` unless `partial`.
         """
-        if not fresh and (known := self._schemas.get(request.task_id)):
-            with suppress(InvalidParameters):
-                known[1].check(request.parameters)
-                return known[0]
-        version, schema = await self._newest_schema(request.task_id)
-        schema.check(request.parameters)
-        return version
+        for attempt in range(TRIES):
+            batch_id = uuid7(self._clock.unix_microseconds())
+            items = await self._plan_all(
+                requests, by=by, partial=partial, fresh=attempt > 0, batch_id=batch_id
+            )
+            wanted = Submitted(items, batch_id)
+            batch = NewBatch(batch_id, by.user_id, len(wanted.jobs), self._clock.now())
+            stored = await self._store(wanted, batch, kept) if wanted.jobs else wanted
+            if stored is not None:
+                return stored
+        raise Conflict("a task of the batch is being changed; try again")
 
-    async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema]:
-        task = await self._tasks.find(task_id)
-        if task is None:
-            self._schemas.pop(task_id, None)
-            raise UnknownTask(f"there is no task {task_id!r:.140}; create it first", pointer="/task_id")
-        known = self._schemas[task_id] = (task.version, ParameterSchema(task.parameter_schema))
-        return known
+    async def _store(
+        self, wanted: Submitted, batch: NewBatch | None, kept: Kept | None
+    ) -> Submitted | StoredAnswer | None:
+        """Store what is wanted; None where something it was checked against has changed meanwhile."""
+        submission = Submission(
+            jobs=wanted.jobs,
+            batch=batch,
+            request=kept.request if kept else None,
+            answer=kept.answer(wanted) if kept else None,
+        )
+        stored = await self._commits.submit(submission)
+        if kept and kept.request.key_hash in stored.repeats:
+            return await self.replay(kept.request)
+        if not all(job.job_id in stored.lanes for job in wanted.jobs):
+            return None
+        self._wake(wanted.jobs, stored)
+        return wanted
 
-    async def _ensure_queue(self, request: JobRequest) -> None:
-        if request.queue is not None and await self._queues.find(request.queue) is None:
-            raise await self._queues.unknown(request.queue)
+    async def _plan_all(
+        self,
+        requests: Sequence[JobRequest | InvalidInput],
+        *,
+        by: Principal,
+        partial: bool,
+        fresh: bool,
+        batch_id: UUID,
+    ) -> list[Item]:
+        items: list[Item] = []
+        for index, request in enumerate(requests):
+            if index % PLANNED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            item = await self._plan_one(request, by=by, fresh=fresh, batch_id=batch_id)
+            if isinstance(item, InvalidInput) and not partial:
+                raise item.within(f"/jobs/{index}")
+            items.append(item)
+        return items
+
+    async def _plan_one(
+        self, request: JobRequest | InvalidInput, *, by: Principal, fresh: bool, batch_id: UUID
+    ) -> Item:
+        if isinstance(request, InvalidInput):
+            return request
+        try:
+            return await self._planner.plan(request, by=by, fresh=fresh, batch_id=batch_id)
+        except InvalidInput as error:
+            return error
+
+    def _wake(self, jobs: Sequence[NewJob], stored: Stored) -> None:
+        if any(job.due_at is None for job in jobs):
+            self._hints.announce_schedules()
+        lanes = [(job, stored.lanes[job.job_id]) for job in jobs]
+        self._hints.announce(
+            Ready(job.shard, lane.queue, lane.priority, job.due_at)
+            for job, lane in lanes
+            if lane and job.due_at
+        )

@@ -62,7 +62,10 @@ async def test_list_the_running_executions_of_a_job(site: Site) -> None:
     job = await site.job("deploy_ios_update", parameters={"update_version": "17.2.1"})
     [running, _] = await make_executions(
         site.pool,
-        [{"job_id": UUID(job["job_id"]), "status": status} for status in ("RUNNING", "RETRYING")],
+        [
+            {"job_id": UUID(job["job_id"]), "status": status, "due_in_seconds": -seconds}
+            for status, seconds in (("RUNNING", 1), ("RETRYING", 2))
+        ],
     )
 
     answer = await site.get(f"/jobs/{job['job_id']}/executions?limit=50&status=RUNNING")

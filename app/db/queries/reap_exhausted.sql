@@ -1,6 +1,6 @@
 -- reap_exhausted: executions of one shard whose worker let the lease lapse at the last attempt have failed.
 -- $1 shard (int2), $2 limit (int4), $3 error (text, JSON)
--- index: executions_lease (lease_expires_at)
+-- index: executions_lease (lease_expires_at). = ANY (ARRAY(…)): as in claim_due.sql
 WITH lapsed AS MATERIALIZED (
     SELECT execution_id
       FROM onthedot.executions
@@ -11,8 +11,7 @@ WITH lapsed AS MATERIALIZED (
        FOR UPDATE SKIP LOCKED
 ), ended AS (
     DELETE FROM onthedot.executions AS e
-     USING lapsed
-     WHERE e.shard = $1 AND e.execution_id = lapsed.execution_id
+     WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM lapsed))
     RETURNING e.shard, e.execution_id, e.job_id, e.user_id, e.task_id, e.queue, e.priority, e.trigger, e.run_key,
               e.retried_from, e.scheduled_time, e.due_at, e.first_due_at, e.parameters, e.timeout_seconds,
               e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id, e.claimed_at, e.started_at,

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    Text,
     and_,
     case,
     cast,
@@ -150,7 +151,7 @@ def _live() -> Select[Any]:
     return select(
         *(executions.c[name] for name in _SHARED),
         func.coalesce(executions.c.started_at, began).label("started_at"),
-        literal(Disposition.PENDING.value).label("disposition"),
+        cast(literal(Disposition.PENDING.value), Text).label("disposition"),
         cast(null(), timestamptz).label("completed_at"),
         executions.c.lease_expires_at,
         cast(null(), JSONB).label("result"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -13,6 +13,7 @@ from app.domain.access import Principal, Role, hash_secret, shown_prefix
 
 LOGIN_TOKEN_LIFE = timedelta(minutes=15)
 SESSION_LIFE = timedelta(hours=12)
+USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_USER_ID = "admin"
 
 
@@ -23,9 +24,12 @@ class AccessStore:
         self._engine = engine
 
     async def principal_of_key(self, key: str) -> Principal | None:
-        """Return the owner of an API key that is valid now."""
-        valid = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now())
-        return await self._principal(api_keys, api_keys.c.key_hash == hash_secret(key), valid)
+        """Return the owner of an API key that is valid now, and note that it was used."""
+        found = api_keys.c.key_hash == hash_secret(key)
+        principal = await self._principal(api_keys, found, _valid_key())
+        if principal is not None:
+            await self._note_use(found)
+        return principal
 
     async def principal_of_session(self, session: str) -> Principal | None:
         """Return who is logged in under a session cookie."""
@@ -38,8 +42,9 @@ class AccessStore:
             return bool(await connection.scalar(select(exists().where(users.c.user_id == user_id))))
 
     async def has_admin_key(self) -> bool:
-        """Tell whether some administrator holds a key."""
-        held = exists().where(api_keys.c.user_id == users.c.user_id, users.c.role == Role.ADMIN.value)
+        """Tell whether some administrator holds a key that is valid now."""
+        owner = (api_keys.c.user_id == users.c.user_id, users.c.role == Role.ADMIN.value)
+        held = exists().where(*owner, _valid_key())
         async with self._engine.connect() as connection:
             return bool(await connection.scalar(select(held)))
 
@@ -87,8 +92,20 @@ class AccessStore:
         async with self._engine.begin() as connection:
             await connection.execute(delete(sessions).where(sessions.c.session_hash == hash_secret(session)))
 
+    async def _note_use(self, found: ColumnElement[bool]) -> None:
+        """Write down when a key was last used, at most once a minute: requests must not queue for its row."""
+        stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < func.now() - USE_NOTED_EVERY)
+        async with self._engine.connect() as connection:
+            if await connection.scalar(select(exists().where(found, stale))):
+                await connection.execute(update(api_keys).where(found, stale).values(last_used_at=func.now()))
+                await connection.commit()
+
     async def _principal(self, source: Any, *conditions: ColumnElement[bool]) -> Principal | None:  # noqa: ANN401 - a table
         statement = select(users.c.user_id, users.c.role).join(source, source.c.user_id == users.c.user_id)
         async with self._engine.connect() as connection:
             row = (await connection.execute(statement.where(*conditions))).one_or_none()
         return Principal(row.user_id, Role(row.role)) if row else None
+
+
+def _valid_key() -> ColumnElement[bool]:
+    return or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now())

@@ -15,6 +15,7 @@ from app.db.queries import load
 from app.domain.claims import Claim
 from app.domain.failures import Category, Failure
 from app.domain.hints import Ready
+from app.domain.ids import shard_of
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -168,6 +169,12 @@ class ExecutionStore:
             rows = await self._pool.fetch(load("release"), shard, ids, epochs)
             kept.update(row[0] for row in rows)
         return kept
+
+    async def live(self, execution_ids: Sequence[UUID]) -> set[UUID]:
+        """Return which of these executions have not ended."""
+        shards = [shard_of(execution_id) for execution_id in execution_ids]
+        rows = await self._pool.fetch(load("live_executions"), shards, execution_ids)
+        return {row[0] for row in rows}
 
     async def asked_to_stop(self, worker_id: UUID) -> set[UUID]:
         """Return the executions of a worker that somebody has asked to stop."""

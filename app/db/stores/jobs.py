@@ -1,11 +1,16 @@
 """Jobs, stored together with the executions of those that run once."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, cast
 from uuid import UUID
 
-from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Pool
+import asyncpg
+import msgspec
+
+from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
+from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 
 _FIELDS = (
@@ -24,22 +29,114 @@ class Lane(NamedTuple):
     priority: int
 
 
+class NewBatch(msgspec.Struct, frozen=True):
+    """Jobs that are created together."""
+
+    batch_id: UUID
+    user_id: str
+    total: int
+    created_at: datetime
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request wants stored: all of it or nothing."""
+
+    jobs: list[NewJob]
+    batch: NewBatch | None = None
+    request: IdempotentRequest | None = None
+    answer: StoredAnswer | None = None
+    """What a repeat of `request` is answered."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What became of submissions."""
+
+    lanes: Mapping[UUID, Lane | None]
+    """Of each job stored, where its executions wait; None where only the storing is known."""
+    repeats: set[bytes]
+    """Keys that were there already: nothing of their requests was stored."""
+
+
 class JobStore:
     """Writes jobs."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def create(self, jobs: Sequence[NewJob]) -> dict[UUID, Lane]:
-        """Store jobs in one statement and return those stored, each with the lane its executions wait in.
+    async def create(self, submissions: Sequence[Submission]) -> Stored:
+        """Store submissions in one transaction.
 
-        One whose task has gone, or has changed since the parameters were checked, or whose queue does not
-        exist, is left out.
+        One with a job whose task has gone, or has changed since the parameters were checked, or whose queue does
+        not exist, is left out as a whole.
         """
-        columns = [[_value(job, name) for job in jobs] for name in _FIELDS]
-        async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as connection:
-            rows = await connection.fetch(load("create_jobs"), *columns)
-        return {row[0]: Lane(row[1], row[2]) for row in rows}
+        async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as pooled:
+            connection = cast("Connection", pooled)
+            if not _needs_transaction(submissions):
+                return Stored(await _insert(connection, [s.jobs[0] for s in submissions]), set())
+            async with connection.transaction():
+                return await _create(connection, submissions)
+
+    async def known(self, jobs: Sequence[NewJob]) -> set[UUID]:
+        """Return which of these jobs are stored."""
+        shards, ids = [job.shard for job in jobs], [job.job_id for job in jobs]
+        return {row[0] for row in await self._pool.fetch(load("known_jobs"), shards, ids)}
+
+    async def recall(self, request: IdempotentRequest) -> tuple[bytes, StoredAnswer] | None:
+        """Return the hash of the body and the answer kept under a request's key."""
+        row = await self._pool.fetchrow(load("recall_keys"), [request.key_hash])
+        return (row["request_hash"], StoredAnswer(row["status_code"], row["answer"])) if row else None
+
+
+def _needs_transaction(submissions: Sequence[Submission]) -> bool:
+    """Single jobs without keys are one statement, which is a transaction of its own."""
+    return any(s.request is not None or s.batch is not None or len(s.jobs) != 1 for s in submissions)
+
+
+async def _create(connection: Connection, submissions: Sequence[Submission]) -> Stored:
+    repeats = await _remember(connection, submissions)
+    wanted = [s for s in submissions if s.request is None or s.request.key_hash not in repeats]
+    batches = [s.batch for s in wanted if s.batch is not None]
+    if batches:
+        columns = [[getattr(b, name) for b in batches] for name in NewBatch.__struct_fields__]
+        await connection.execute(load("create_batches"), *columns)
+    lanes = await _insert(connection, [job for s in wanted for job in s.jobs])
+    broken = [s for s in wanted if any(job.job_id not in lanes for job in s.jobs)]
+    if broken:
+        await _take_back(connection, broken, lanes)
+    return Stored(lanes, repeats)
+
+
+async def _remember(connection: Connection, submissions: Sequence[Submission]) -> set[bytes]:
+    """Keep the answers, in the order of their keys (one lock order); return the keys that were there already."""
+    kept = sorted(
+        (s.request.key_hash, s.request.request_hash, s.answer.status_code, s.answer.body)
+        for s in submissions
+        if s.request is not None and s.answer is not None
+    )
+    if not kept:
+        return set()
+    rows = await connection.fetch(load("remember_keys"), *map(list, zip(*kept, strict=True)))
+    return {key[0] for key in kept} - {row[0] for row in rows}
+
+
+async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane]:
+    ordered = sorted(jobs, key=lambda job: (job.shard, job.job_id))
+    if not ordered:
+        return {}
+    columns = [[_value(job, name) for job in ordered] for name in _FIELDS]
+    rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), *columns)
+    return {row[0]: Lane(row[1], row[2]) for row in rows}
+
+
+async def _take_back(connection: Connection, broken: Sequence[Submission], lanes: dict[UUID, Lane]) -> None:
+    """Undo submissions of which some job could not be stored: all of one or nothing."""
+    ids = [job.job_id for s in broken for job in s.jobs if lanes.pop(job.job_id, None)]
+    await connection.execute(load("discard_jobs"), ids)
+    await connection.execute(
+        load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
+    )
+    keys = [s.request.key_hash for s in broken if s.request is not None]
+    await connection.execute(load("forget_keys"), keys)
 
 
 def _value(job: NewJob, name: str) -> object:

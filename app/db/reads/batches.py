@@ -1,0 +1,57 @@
+"""Batches: how far the jobs created together have come."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import func, select, union_all
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.tables import batches, execution_history, executions
+from app.domain.errors import NotFound
+from app.domain.statuses import FINAL
+
+
+class BatchView(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch; `completed_at` once every job's execution has ended (jobs that repeat have none of their own)."""
+
+    batch_id: UUID
+    total: int
+    by_status: dict[str, int]
+    created_at: datetime
+    completed_at: datetime | None
+
+
+class BatchReads:
+    """Reads batches."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def get(self, batch_id: UUID) -> BatchView:
+        """Return a batch. Raises `NotFound`. Counted from the executions themselves, by a partial index."""
+        halves = [
+            select(table.c.status, func.count().label("count"), ended.label("ended"))
+            .where(table.c.batch_id == batch_id)
+            .group_by(table.c.status)
+            for table, ended in (
+                (executions, func.max(executions.c.started_at)),
+                (execution_history, func.max(execution_history.c.completed_at)),
+            )
+        ]
+        async with self._engine.connect() as connection:
+            batch = (
+                await connection.execute(select(batches).where(batches.c.batch_id == batch_id))
+            ).one_or_none()
+            if batch is None:
+                raise NotFound(f"there is no batch {batch_id}")
+            rows = (await connection.execute(union_all(*halves))).all()
+        counts = {row.status: row[1] for row in rows}
+        ended = sum(counts.get(status, 0) for status in FINAL)
+        return BatchView(
+            batch_id=batch_id,
+            total=batch.total,
+            by_status=counts,
+            created_at=batch.created_at,
+            completed_at=max(row.ended for row in rows) if ended >= batch.total else None,
+        )

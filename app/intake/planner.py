@@ -1,0 +1,87 @@
+"""Checking what people ask for, and planning the jobs that come of it."""
+
+from contextlib import suppress
+from uuid import UUID
+
+from app.db.clock import DatabaseClock
+from app.db.stores.access import AccessStore
+from app.db.stores.queues import QueueStore
+from app.db.stores.tasks import TaskStore
+from app.db.stores.zones import ZoneAliasStore
+from app.domain.access import Principal, Role
+from app.domain.errors import InvalidInput, InvalidParameters, UnknownTask
+from app.domain.jobs import JobRequest, NewJob, plan_job
+from app.domain.parameters import ParameterSchema
+
+
+class JobPlanner:
+    """Plans jobs; nothing is stored here."""
+
+    def __init__(
+        self,
+        *,
+        tasks: TaskStore,
+        queues: QueueStore,
+        access: AccessStore,
+        aliases: ZoneAliasStore,
+        clock: DatabaseClock,
+    ) -> None:
+        self._tasks = tasks
+        self._queues = queues
+        self._access = access
+        self._aliases = aliases
+        self._clock = clock
+        self._schemas: dict[str, tuple[int, ParameterSchema]] = {}
+
+    async def plan(
+        self, request: JobRequest, *, by: Principal, fresh: bool, batch_id: UUID | None = None
+    ) -> NewJob:
+        """Return the job that a request asks for. Raises `InvalidInput` and `Forbidden`.
+
+        `fresh`: an insert has found the task changed, or something missing; look at the database again.
+        """
+        by.require(Role.OPERATOR)
+        if fresh:
+            await self._ensure_queue(request)
+        user_id = await self._owner(request, by)
+        version = await self._check_parameters(request, fresh=fresh)
+        return plan_job(
+            request,
+            user_id=user_id,
+            task_version=version,
+            now=self._clock.now(),
+            unix_microseconds=self._clock.unix_microseconds(),
+            aliases=await self._aliases.all(),
+            batch_id=batch_id,
+        )
+
+    async def _owner(self, request: JobRequest, by: Principal) -> str:
+        owner = by.owner(request.user_id)
+        if owner != by.user_id and not await self._access.user_exists(owner):
+            raise InvalidInput(f"there is no user {owner!r:.140}", pointer="/user_id", code="unknown_user")
+        return owner
+
+    async def _check_parameters(self, request: JobRequest, *, fresh: bool) -> int:
+        """Check the parameters and return the version of the task whose schema they satisfy.
+
+        A schema is kept until an insert finds its version outdated, but only the newest may refuse.
+        """
+        if not fresh and (known := self._schemas.get(request.task_id)):
+            with suppress(InvalidParameters):
+                known[1].check(request.parameters)
+                return known[0]
+        version, schema = await self._newest_schema(request.task_id)
+        schema.check(request.parameters)
+        return version
+
+    async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema]:
+        task = await self._tasks.find(task_id)
+        if task is None:
+            self._schemas.pop(task_id, None)
+            raise UnknownTask(f"there is no task {task_id!r:.140}; create it first", pointer="/task_id")
+        known = self._schemas[task_id] = (task.version, ParameterSchema(task.parameter_schema))
+        return known
+
+    async def _ensure_queue(self, request: JobRequest) -> None:
+        if request.queue is not None and await self._queues.find(request.queue) is None:
+            raise await self._queues.unknown(request.queue)
