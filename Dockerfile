@@ -2,6 +2,9 @@
 
 FROM python:3.13-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_WARN_SCRIPT_LOCATION=1 PIP_ROOT_USER_ACTION=ignore
+# For `strip`.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends binutils && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY requirements.lock ./
 # The lock holds three things: what builds the wheel, the embedded server, and what the image needs.
@@ -13,8 +16,6 @@ RUN awk '/^[a-z]/ { file = "image.lock" } \
 
 # A stage of its own: its layer in the final image changes with the lock, not with the code.
 FROM build AS dependencies
-# hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends binutils && rm -rf /var/lib/apt/lists/*
 RUN pip install --require-hashes --no-deps --only-binary :all: --prefix /installed -r image.lock \
     # Several wheels come with debug symbols: 40 MB of them.
     && find /installed -name '*.so' -exec strip --strip-debug {} +
@@ -44,7 +45,7 @@ RUN python -m compileall -q -x '/(site-packages|ensurepip|idlelib|lib2to3|pydoc_
     && install -d -m 0700 -o 10001 -g 10001 /var/lib/onthedot
 COPY --from=dependencies /installed /usr/local
 COPY --from=wheel /installed /usr/local
-RUN pip --no-cache-dir check && onthedot version && python -c 'import app.server'
+RUN pip --no-cache-dir check && onthedot version && python -c 'import app.server.api, app.server.worker, app.server.maintenance'
 
 ENV ONTHEDOT_HOST=0.0.0.0 ONTHEDOT_PORT=8080 ONTHEDOT_DATA_DIR=/var/lib/onthedot
 # Numbers, so that Kubernetes' runAsNonRoot can tell.

@@ -102,11 +102,11 @@ class ChildProcess:
 
     async def _run_once(self) -> int:
         """Start the process and return its exit status when it has ended."""
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)  # noqa: FBT003 - the library's way
-        with ours:
-            with theirs:
-                try:
+        try:
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)  # noqa: FBT003 - the library's way
+            with ours:
+                with theirs:
                     process = await asyncio.create_subprocess_exec(
                         *self._command,
                         env=self._environment(theirs.fileno()),
@@ -114,12 +114,10 @@ class ChildProcess:
                         stdin=asyncio.subprocess.DEVNULL,
                         start_new_session=True,
                     )
-                except OSError:
-                    log.exception(
-                        "onthedot %s cannot be started", self.name, extra={"event": "child_not_started"}
-                    )
-                    return NOT_STARTED
-            return await self._watch(process, line=ours)
+                return await self._watch(process, line=ours)
+        except OSError:  # no memory, no file descriptors, or the program is being replaced
+            log.exception("onthedot %s cannot be started", self.name, extra={"event": "child_not_started"})
+            return NOT_STARTED
 
     async def _watch(self, process: asyncio.subprocess.Process, *, line: socket.socket) -> int:
         self._process = process

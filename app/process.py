@@ -13,6 +13,8 @@ from app.loop import Loop
 from app.settings import Settings
 
 CLOCK_EVERY_SECONDS = 10.0
+POLL_SECONDS = 0.9
+"""How often idle workers and materializers look by themselves: with jitter, less than a second."""
 
 
 @dataclass(frozen=True, kw_only=True)

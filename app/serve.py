@@ -15,7 +15,7 @@ from app.db.migrate import upgrade
 from app.db.server_account import EmbeddedServerError
 from app.loop import Loop
 from app.ports import PortUnavailable, reserved_port
-from app.server import Bootstrap, bootstrap
+from app.server.bootstrap import Bootstrap, bootstrap
 from app.settings import Settings
 from app.supervisor import Supervisor, stop_signals
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -78,6 +79,13 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _parse_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("use an address such as http://127.0.0.1:8080")
+    return text.rstrip("/")
+
+
 def _parse_admin_key(text: str) -> str:
     if len(text) < 32 or not text.isascii() or any(character.isspace() for character in text):
         raise ValueError("use 32 or more ASCII characters without spaces")
@@ -141,19 +149,39 @@ class Settings:
 
         Raises `InvalidSetting` for a value that cannot be used.
         """
-        environ = dict(os.environ if environ is None else environ)
-        environ |= {variable(name): text for name, text in (flags or {}).items()}
-        values: dict[str, Any] = {
-            item.name: _parse(item, environ[variable(item.name)])
-            for item in fields(cls)
-            if environ.get(variable(item.name), "").strip()
-        }
-        return cls(**values)
+        return cls(**_values(fields(cls), os.environ if environ is None else environ, flags or {}))
 
     def to_env(self) -> dict[str, str]:
         """Return the variables from which `from_env` reads these settings again; unset ones are left out."""
         values = {variable(item.name): getattr(self, item.name) for item in fields(self)}
         return {name: _render(value) for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSettings:
+    """What the commands need that talk to a server over REST."""
+
+    url: str = _setting("http://127.0.0.1:8080", _parse_url, "where the server listens")
+    token_file: Path | None = _setting(
+        None,
+        lambda text: Path(text).expanduser().absolute(),
+        "file that holds your API key; unset: data_dir/admin.key, where you may read it",
+    )
+    data_dir: Path = _setting(
+        _default_data_dir,
+        lambda text: Path(text).expanduser().absolute(),
+        "data_dir of a server on this machine",
+    )
+
+    @classmethod
+    def from_env(
+        cls, environ: Mapping[str, str] | None = None, *, flags: Mapping[str, str] | None = None
+    ) -> Self:
+        """Read the variables of a client; `flags` (a setting's name -> text) win.
+
+        Raises `InvalidSetting` for a value that cannot be used.
+        """
+        return cls(**_values(fields(cls), os.environ if environ is None else environ, flags or {}))
 
 
 def variable(name: str) -> str:
@@ -179,6 +207,17 @@ def take_supervisor_fd() -> int | None:
     """Return the socket that `serve` left for this process, once: what handlers start must not see it."""
     number = os.environ.pop(SUPERVISOR_FD, "")
     return int(number) if number.isdecimal() else None
+
+
+def _values(
+    items: tuple[Field[Any], ...], environ: Mapping[str, str], flags: Mapping[str, str]
+) -> dict[str, Any]:
+    texts = dict(environ) | {variable(name): text for name, text in flags.items()}
+    return {
+        item.name: _parse(item, texts[variable(item.name)])
+        for item in items
+        if texts.get(variable(item.name), "").strip()
+    }
 
 
 def _parse(item: Field[object], text: str) -> object:

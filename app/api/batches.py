@@ -8,7 +8,7 @@ from litestar import Controller, Request, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from app.api.answers import CREATES, READS
+from app.api.answers import CREATES, READS, answer
 from app.api.body import StrictBody, convert
 from app.api.idempotency import IdempotencyKey, idempotent, replayed
 from app.api.problems import Problem, problem
@@ -66,7 +66,11 @@ class BatchesController(Controller):
         dto=StrictBody[BatchRequest],
         return_dto=None,
         request_max_body_size=MAX_BATCH_BYTES,
-        responses=CREATES,
+        responses=CREATES
+        | {
+            201: answer(BatchCreated, "The jobs, all of them"),
+            207: answer(BatchItems, "What became of each job"),
+        },
     )
     async def create_jobs(
         self,

@@ -20,7 +20,7 @@ RETRY_AFTER_SECONDS = "2"
 _DETAILS = {
     404: "there is nothing at this address; /schema describes those there are",
     405: "this address does not take the method; the header Allow lists those it takes",
-    413: "the body is larger than 1 MiB, which is the most that a job or a task may be",
+    413: "the body is too large: a job or a task may have 1 MiB, a batch 16 MiB",
 }
 """What the framework has no helpful words for."""
 

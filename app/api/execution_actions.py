@@ -8,7 +8,7 @@ from litestar import Controller, Request, Response, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody
 
-from app.api.answers import ACTIONS
+from app.api.answers import ACTIONS, answer
 from app.api.body import StrictBody
 from app.api.job_actions import Reason
 from app.db.reads.executions import ExecutionReads, ExecutionView
@@ -44,7 +44,8 @@ class ExecutionActionsController(Controller):
         operation_id="cancelExecution",
         dto=StrictBody[CancelRequest],
         return_dto=None,
-        responses=ACTIONS,
+        status_code=200,
+        responses=ACTIONS | {202: answer(ExecutionView, "It runs; its worker was asked to stop it")},
     )
     async def cancel(
         self,

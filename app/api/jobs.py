@@ -8,7 +8,7 @@ from litestar import Controller, Request, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
-from app.api.answers import CREATES, LISTS, READS
+from app.api.answers import CREATES, LISTS, READS, answer
 from app.api.body import StrictBody
 from app.api.idempotency import IdempotencyKey, Wait, idempotent, replayed
 from app.api.instants import read_instant
@@ -48,7 +48,7 @@ class JobsController(Controller):
         operation_id="createJob",
         dto=StrictBody[JobRequest],
         return_dto=None,
-        responses=CREATES,
+        responses=CREATES | {201: answer(JobCreated, "The new job")},
     )
     async def create_job(
         self,

@@ -62,6 +62,7 @@ CODES = {
     412: "precondition_failed",
     413: "payload_too_large",
     415: "unsupported_media_type",
+    422: "idempotency_mismatch",
     503: "database_unavailable",
 }
 """The code of a status where nothing more is known."""

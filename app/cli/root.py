@@ -1,16 +1,25 @@
-"""`onthedot`: the commands that run processes of ours."""
+"""`onthedot`: the commands that run processes of ours, and those that talk to a server."""
 
 import dataclasses
 import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 import uvloop
 
 from app import __version__
+from app.cli import worker
+from app.cli.exec import executions
+from app.cli.job import job
+from app.cli.key import key
+from app.cli.queue import queue
+from app.cli.session import Nouns
+from app.cli.status import status
+from app.cli.task import task
+from app.cli.user import user
 from app.logs import set_up_logging
 from app.settings import InvalidSetting, Settings, misspelt_variables, variable
 
@@ -55,7 +64,7 @@ def _run(name: str) -> Callable[[Settings], int]:
             raise click.UsageError(
                 f"set ONTHEDOT_DATABASE_URL; `onthedot serve` starts `onthedot {name}` with its own"
             )
-        server = importlib.import_module("app.server")
+        server = importlib.import_module(f"app.server.{name}")
         uvloop.run(getattr(server, f"run_{name}")(settings))
         return 0
 
@@ -63,11 +72,18 @@ def _run(name: str) -> Callable[[Settings], int]:
 
 
 def _process_command(
-    name: str, run: Callable[[Settings], int], help_text: str, *, hidden: bool = False
+    name: str,
+    run: Callable[[Settings], int],
+    help_text: str,
+    *,
+    hidden: bool = False,
+    below: Sequence[click.Command] = (),
 ) -> None:
-    """Add a command that takes every setting as a flag."""
+    """Add a command that takes every setting as a flag; `below` it may hang others, such as `worker list`."""
 
     def callback(**flags: str | None) -> None:
+        if click.get_current_context().invoked_subcommand is not None:
+            return
         set_up_logging()
         for unknown in misspelt_variables():
             log.warning("%s names no setting", unknown)
@@ -86,9 +102,15 @@ def _process_command(
         )
         for item in dataclasses.fields(Settings)
     ]
-    onthedot.add_command(
-        click.Command(name, params=[*options], callback=callback, help=help_text, hidden=hidden)
+    command = (
+        Nouns(name, params=[*options], callback=callback, help=help_text, invoke_without_command=True)
+        if below
+        else click.Command(name, params=[*options], callback=callback, help=help_text, hidden=hidden)
     )
+    if isinstance(command, click.Group):
+        for lower in below:
+            command.add_command(lower)
+    onthedot.add_command(command)
 
 
 def _exit(status: int) -> None:
@@ -99,10 +121,15 @@ def _exit(status: int) -> None:
 
 
 _process_command("serve", _serve, "Run everything: API, dashboard, materializer, workers (and the database).")
-_process_command("worker", _run("worker"), "Run one worker process.")
+_process_command(
+    "worker", _run("worker"), "Run one worker process, or look after those that run.", below=worker.COMMANDS
+)
 _process_command("migrate", _migrate, "Bring the database's schema to this version's.")
 _process_command("api", _run("api"), "Run one API process.", hidden=True)
 _process_command("maintenance", _run("maintenance"), "Run one maintenance process.", hidden=True)
+
+for command in (status, task, job, executions, user, key, queue):
+    onthedot.add_command(command)
 
 
 def main() -> None:

@@ -57,3 +57,4 @@ class QueueToServe(msgspec.Struct, frozen=True):
     lease_seconds: float
     batch_size: int
     relaxed: bool
+    paused: bool

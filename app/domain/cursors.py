@@ -43,7 +43,7 @@ def read_cursor(text: str | None, filters: Mapping[str, object]) -> Cursor | Non
         packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         cursor = msgspec.msgpack.decode(packed, type=Cursor)
         cursor.time  # noqa: B018 - out of range where the number was tampered with
-    except (binascii.Error, msgspec.MsgspecError, ValueError, OverflowError):
+    except (binascii.Error, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         raise InvalidCursor(f"this is no cursor of ours; {_REMEDY}", pointer="/cursor") from None
     if cursor.filters != _digest(filters):
         raise InvalidCursor(f"the filters have changed; {_REMEDY}", pointer="/cursor", code="cursor_mismatch")

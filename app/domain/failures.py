@@ -10,8 +10,11 @@ import msgspec
 
 from app.domain.text import clean_text
 
+TYPE_LIMIT = 200
 MESSAGE_LIMIT = 2000
 TRACEBACK_LIMIT = 20_000
+LONGEST_WAIT_SECONDS = 31 * 86_400.0
+"""Whoever asks to be tried again later than this is tried again then: beyond some point it is no date any more."""
 
 
 class Category(StrEnum):
@@ -43,7 +46,10 @@ _SEVERITIES = {
 }
 
 _CATEGORIES = frozenset(category.value for category in Category)
-_VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+")
+_VARYING = re.compile(
+    r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\b(?=[a-fA-F]*\d)[0-9a-fA-F]{8,}\b|\d+(?:\.\d+)?"
+)
+"""UUIDs, addresses, hexadecimal digests, numbers."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
@@ -62,11 +68,11 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
     def of(cls, error: BaseException) -> Self:
         """Describe an exception. Its text is cut and cleaned: recording a failure must never fail."""
         return cls.build(
-            type(error).__name__,
+            clean_text(type(error).__name__, TYPE_LIMIT),
             _message(error),
             classify(error),
             traceback=clean_text("".join(traceback.format_exception(error)), TRACEBACK_LIMIT),
-            retry_after_seconds=getattr(error, "retry_after_seconds", None),
+            retry_after_seconds=_wait(_attribute(error, "retry_after_seconds")),
         )
 
     @classmethod
@@ -93,7 +99,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
 
 def classify(error: BaseException) -> Category:
     """Return the category of an exception: the one it names itself, else by its type."""
-    named = getattr(error, "category", None)
+    named = _attribute(error, "category")
     if isinstance(named, str) and named in _CATEGORIES:
         return Category(named)
     match error:
@@ -116,6 +122,20 @@ def fingerprint(type_: str, message: str) -> str:
 def _message(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+    except (Exception, SystemExit):  # noqa: BLE001 - a user's __str__ may raise anything
         text = "(its text cannot be read)"
     return clean_text(text, MESSAGE_LIMIT)
+
+
+def _attribute(error: BaseException, name: str) -> object:
+    try:
+        return getattr(error, name, None)
+    except (Exception, SystemExit):  # noqa: BLE001 - a user's property may raise anything
+        return None
+
+
+def _wait(asked: object) -> float | None:
+    """Return the seconds that an exception asks to wait; None if it asks for nothing that makes sense."""
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 0:
+        return None
+    return float(min(asked, LONGEST_WAIT_SECONDS))

@@ -15,12 +15,12 @@ from app.domain.jobs import Name
 UserId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.@-]{0,127}$(?!\n)")]
 Email = Annotated[str, msgspec.Meta(pattern=r"^[^@\s]+@[^@\s]+$(?!\n)", max_length=254)]
 WebUrl = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s\x00]+$(?!\n)", max_length=2000)]
-_SECRET = r"whsec_[A-Za-z0-9+/]{31,86}={0,2}"
-WebhookSecret = Annotated[str, msgspec.Meta(pattern=rf"^{_SECRET}$(?!\n)")]
+_WHSEC = r"whsec_[A-Za-z0-9+/]{31,86}={0,2}"
+WebhookSecret = Annotated[str, msgspec.Meta(pattern=rf"^{_WHSEC}$(?!\n)")]
 """`whsec_` and the base64 of 24 to 64 bytes (Standard Webhooks, "Signature scheme")."""
 HIDDEN = "********"
 """What is read in place of a secret; written back, it leaves the secret as it is."""
-KeptSecret = Annotated[str, msgspec.Meta(pattern=rf"^(?:\*{{8}}|{_SECRET})$(?!\n)")]
+KeptSecret = Annotated[str, msgspec.Meta(pattern=rf"^(?:\*{{8}}|{_WHSEC})$(?!\n)")]
 _LARGEST = 2**31 - 1
 
 
@@ -32,7 +32,7 @@ class Channel(StrEnum):
     WEBHOOK = "webhook"
 
 
-Channels = Annotated[list[Channel], msgspec.Meta(max_length=len(Channel))]
+Channels = Annotated[tuple[Channel, ...], msgspec.Meta(max_length=len(Channel))]
 
 
 class NotificationPreferences(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,7 +41,7 @@ class NotificationPreferences(msgspec.Struct, frozen=True, forbid_unknown_fields
     on_success: bool = False
     on_failure: bool = True
     on_retry: bool = False
-    channels: Channels = []
+    channels: Channels = ()
     slack_url: WebUrl | None = None
     webhook_url: WebUrl | None = None
     webhook_secret: WebhookSecret | None = None

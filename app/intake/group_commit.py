@@ -27,6 +27,12 @@ class _Waiting(NamedTuple):
     size: int
     done: "asyncio.Future[Stored]"
 
+    @property
+    def key(self) -> bytes | None:
+        """Return the Idempotency-Key's hash."""
+        request = self.submission.request
+        return request.key_hash if request else None
+
 
 class GroupCommit:
     """Stores submissions, those that wait at the same time in one transaction.
@@ -59,9 +65,13 @@ class GroupCommit:
 
     def _take(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
-        size = group[0].size
-        while self._waiting and len(group) < MAX_SUBMISSIONS and size + self._waiting[0].size <= MAX_BYTES:
-            size += self._waiting[0].size
+        size, keys = group[0].size, {group[0].key}
+        while self._waiting and len(group) < MAX_SUBMISSIONS:
+            following = self._waiting[0]
+            if size + following.size > MAX_BYTES or (following.key and following.key in keys):
+                break  # a repeat in the same transaction would not find what it repeats
+            size += following.size
+            keys.add(following.key)
             group.append(self._waiting.popleft())
         return [one for one in group if not one.done.done()]
 

@@ -15,14 +15,15 @@ from app.domain.statuses import Status
 from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
-QUEUES_EVERY_SECONDS = 5.0
+QUEUES_EVERY_SECONDS = 1.0
 
 
 class Claimer:
     """One `tick`: look where work is, and claim there, most urgent first.
 
-    What is due takes free slots. What falls due within the look-ahead is leased beside them, as many as there
-    are slots in all: they will be free again, or the execution waits for one in this worker.
+    What is due takes free slots and a prefetch that the pool's own pace allows. What falls due within the
+    look-ahead is leased beside them, as many as there are slots in all: they will be free again, or the execution
+    waits for one in this worker.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Claimer:
     async def tick(self) -> bool:
         """Claim what is ready; return whether anything was."""
         await self._refresh()
-        self.starved = self._pool.free_slots <= 0
+        self.starved = self._pool.room <= 0
         if self.starved:
             return False
         claimed = 0
@@ -77,12 +78,15 @@ class Claimer:
         hinted, self._hinted = self._hinted, set()
         if hinted:
             return sorted(hinted, key=attrgetter("priority", "due_at"))
-        return await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=self._queues)
+        queues = self._catalog.to_look_at(self._queues)
+        if queues is None:
+            return []
+        return await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=queues)
 
     async def _claim(self, place: Ready) -> int:
         """Claim at one place; return how many."""
         is_due = place.due_at <= self._clock.now()
-        room = self._pool.free_slots if is_due else self._slots - len(self._timers)
+        room = self._pool.room if is_due else self._slots - len(self._timers)
         if room <= 0:
             self.starved = True
             return 0

@@ -19,6 +19,7 @@ from app.worker.alarms import Alarms
 from app.worker.attempt import Attempt, Stop
 from app.worker.capture import ExecutionLog
 from app.worker.leases import HeldLease, LeaseKeeper
+from app.worker.pace import Pace
 from app.worker.runner import Runner
 from app.worker.settler import Settler
 
@@ -57,12 +58,13 @@ class WorkerPool:
         self._on_settle = on_settle
         self._running: dict[UUID, Attempt] = {}
         self._ready: deque[Claim] = deque()
+        self._pace = Pace()
         self._deadlines = Alarms(self._ring)
 
     @property
-    def free_slots(self) -> int:
-        """Return how many more attempts may start at once."""
-        return self._slots - len(self._running) - len(self._ready)
+    def room(self) -> int:
+        """Return how many more due executions may be claimed: free slots, and a little to go on with."""
+        return self._slots + self._pace.prefetch() - len(self._running) - len(self._ready)
 
     def __len__(self) -> int:
         """Return how many attempts are running."""
@@ -189,6 +191,7 @@ class WorkerPool:
     def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
         attempt.finished = True
         del self._running[attempt.claim.execution_id]
+        self._pace.note_ended()
         if attempt.stop is not Stop.LEASE_LOST:
             self._settler.add(attempt, outcome)
             self._on_settle()

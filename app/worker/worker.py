@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from uuid import UUID
 
+from app.db.notifier import HintSender
 from app.db.stores.executions import ExecutionStore
 from app.domain.hints import Ready
 from app.domain.statuses import Status
@@ -36,6 +37,7 @@ class Worker:
         timers: Timers,
         settler: Settler,
         leases: LeaseKeeper,
+        hints: HintSender,
         poll_seconds: float,
         grace_seconds: float,
     ) -> None:
@@ -46,6 +48,7 @@ class Worker:
         self._timers = timers
         self._settler = settler
         self._leases = leases
+        self._hints = hints
         self._grace_seconds = grace_seconds
         self._claiming = Loop("claim", claimer.tick, interval_seconds=poll_seconds, max_backoff_seconds=1.0)
         self._cancelling = Loop("cancels", self._look_for_cancels, interval_seconds=poll_seconds)
@@ -72,6 +75,7 @@ class Worker:
         await self._pool.drain(self._grace_seconds)
         await self._settle_all()
         await self._settling.stop()
+        await self._hints.close()
         await asyncio.to_thread(self._leases.stop)
 
     def wake(self) -> None:
@@ -120,7 +124,12 @@ class Worker:
     async def _give_back(self) -> None:
         claims = await self._timers.take_back() + self._pool.take_back()
         try:
-            await self._executions.release(claims)
+            released = await self._executions.release(claims)
+            self._hints.announce(
+                Ready(claim.shard, claim.queue, claim.priority, claim.due_at)
+                for claim in claims
+                if claim.execution_id in released
+            )
         except Exception:
             log.exception("could not give back leases; they lapse", extra={"event": "release_failed"})
         for claim in claims:

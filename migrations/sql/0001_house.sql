@@ -82,9 +82,9 @@ INSERT INTO onthedot.queues
     (queue, priority, max_delay_ms, lease_seconds, max_retries, batch_size, durability, reserved_slots, interruptible)
 VALUES ('critical',      0, 100,  180, 10, 100, 'strong',  4, false),
        ('transactional', 1, NULL, 300, 5,  100, 'strong',  0, false),
-       ('general',       2, NULL, 600, 3,  100, 'strong',  0, false),
+       ('general',       2, NULL, 600, 3,  500, 'strong',  0, false),
        ('bulk',          3, NULL, 300, 3,  500, 'relaxed', 0, false),
-       ('maintenance',   3, NULL, 600, 2,  100, 'strong',  0, true);
+       ('maintenance',   3, NULL, 600, 2,  500, 'strong',  0, true);
 ---
 CREATE TABLE onthedot.tasks (
     task_id                 text PRIMARY KEY CHECK (task_id ~ '^[a-z0-9][a-z0-9_.-]{0,127}$'),

@@ -15,8 +15,8 @@ PARTITIONS = 16
 
 def upgrade() -> None:
     """Create everything. There is no downgrade: a migration that loses data is not undone by losing more."""
-    for name in ("0001_house.sql", "0001_views.sql"):
-        for statement in (SQL / name).read_text("utf-8").split("\n---\n"):
+    for name in ("house", "upkeep", "functions", "audit", "views", "roles"):
+        for statement in (SQL / f"0001_{name}.sql").read_text("utf-8").split("\n---\n"):
             op.execute(statement)
     for table in HASH_PARTITIONED:
         _create_hash_partitions(table)

@@ -16,7 +16,7 @@ from app.db.clock import DatabaseClock
 from app.db.pools import Pool, open_engine, open_pool
 from app.domain.access import hash_secret
 from app.domain.ids import uuid7
-from app.server import web_app
+from app.server.api import web_app
 from app.settings import Settings
 
 USERS = {"ada": "admin", "oscar": "operator", "vera": "viewer"}
@@ -133,7 +133,7 @@ async def site(module_dsn: str) -> AsyncIterator[Site]:
             await add_user(pool, user_id, role=role)
         app = web_app(engine, pool, clock, Settings.from_env({}))
         # In the loop of the pools. Litestar's own test client runs the application in a loop of another thread.
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(app)  # type: ignore[arg-type]  # the same protocol in other words
         async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as http:
             yield Site(pool=pool, engine=engine, clock=clock, http=http)
         await engine.dispose()

@@ -49,7 +49,12 @@ def every(interval: object, **more: Any) -> dict[str, Any]:
     return {"type": "INTERVAL", "every": interval} | more
 
 
-NOT_TEXT = [1, True, [], {}]
+NOT_TEXT: list[Any] = [1, True, [], {}]
+NO_TIME: list[Any] = [True, [], {}]
+NO_TAG: list[Any] = [
+    None, *NOT_TEXT, "", " ", "a b", " a", "a ", "-a", ".a", "a\n", "ä", "a,b", 'a"b', "a\\b", "{a}", "a" * 65,
+]  # fmt: skip
+NO_TYPE: list[Any] = ["immediate", "HOURLY", "", "CRON ", None, *NOT_TEXT]
 FIELDS = (
     fields("task_id", [*NOT_TEXT, None])
     | fields("task_id", ["", "nobody", "../x", "a/b", "x" * 200, "x" * 100_000, "Checked", "checked\n", "'; --"],
@@ -63,8 +68,7 @@ FIELDS = (
     | fields("timeout_seconds", ["10", True, 0, 0.0, -1, -1e-9, 31 * 86_400 + 1, 1e308, [], {}])
     | fields("parameters", [None, [], "x", 1, True])
     | fields("tags", [None, {}, "a", 1, ["a"] * 51])
-    | fields("tags", [["a", bad] for bad in (None, 1, True, [], {}, "", " ", "a b", " a", "a ", "-a", ".a", "a\n",
-                                             "ä", "a,b", 'a"b', "a\\b", "{a}", "a" * 65)], pointer="/tags/1")
+    | fields("tags", [["a", bad] for bad in NO_TAG], pointer="/tags/1")
     | fields("overlap", ["skip", "Allow", "", 1, None])
     | fields("stauts", [1])
     | fields("job_id", ["01a2286f-8f81-7fe3-8426-ba3624ec9a73"])
@@ -73,10 +77,10 @@ FIELDS = (
 )  # fmt: skip
 SCHEDULES = (
     schedules([{}, {"expression": "* * * * *"}], code="invalid_input", pointer="/schedule/type")
-    | schedules([{"type": bad} for bad in ("immediate", "HOURLY", "", 1, None, [], "CRON ")],
+    | schedules([{"type": bad} for bad in NO_TYPE],
                 code="invalid_input", pointer="/schedule/type")
     | schedules([IMMEDIATE | {"cron": "* * * * *"}], code="invalid_input", pointer="/schedule/cron")
-    | schedules([cron(bad) for bad in (1, [], {}, True)], code="invalid_input", pointer="/schedule/expression")
+    | schedules([cron(bad) for bad in NOT_TEXT], code="invalid_input", pointer="/schedule/expression")
     | schedules([cron(bad) for bad in ("", " ", "* * * *", "* * * * * * *", "61 * * * *", "* 24 * * *", "a b c d e",
                                        "*/0 * * * *", "@reboot", "@every 5m", "@nope", "0 2 * * TUE\n",
                                        "0 2 * * TUES", "TZ=UTC 0 2 * * *", "0 2 * * *; rm -rf /", "\u0660 2 * * *",
@@ -97,7 +101,7 @@ SCHEDULES = (
     | schedules([IMMEDIATE | {"every": 5}, once(0, every=5)], code="invalid_schedule", pointer="/schedule/every")
     | schedules([IMMEDIATE | {"starts_at": 0}, once(0, starts_at=0)],
                 code="invalid_schedule", pointer="/schedule/starts_at")
-    | schedules([once(bad) for bad in (True, [], {})], code="invalid_input", pointer="/schedule/scheduled_time")
+    | schedules([once(bad) for bad in NO_TIME], code="invalid_input", pointer="/schedule/scheduled_time")
     | schedules([once(bad) for bad in ("", "tomorrow", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01",
                                        "2026-01-01T24:00:00Z", "2026-01-01T00:00:00+25:00", -1, 1e15, 2**62,
                                        1893456000000, "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "1" * 5000,
@@ -105,7 +109,7 @@ SCHEDULES = (
                 code="invalid_schedule", pointer="/schedule/scheduled_time")
     | schedules([once("2025-03-09T02:30:00", timezone="America/New_York", gap="skip")],
                 code="invalid_schedule", pointer="/schedule/scheduled_time")
-    | schedules([every(bad) for bad in (True, [], {})], code="invalid_input", pointer="/schedule/every")
+    | schedules([every(bad) for bad in NO_TIME], code="invalid_input", pointer="/schedule/every")
     | schedules([every(bad) for bad in (0, 0.999, -1, 1e12, 1e308, "PT0S", "-PT5S", "P1M", "P1Y", "soon", "", "5m",
                                         "P", "PT", "PT1e5S", "9" * 400, "P99999999999999999999D")],
                 code="invalid_schedule", pointer="/schedule/every")
@@ -117,7 +121,7 @@ SCHEDULES = (
                     "Factory", "Europe", "tzdata.zi", "Europe/Berlin\n", " UTC", "x" * 100_000,
                     "America/cupertino", "ÜTC")],
                 code="invalid_timezone", pointer="/schedule/timezone")
-    | schedules([IMMEDIATE | {"timezone": bad} for bad in (None, 1, [])],
+    | schedules([IMMEDIATE | {"timezone": bad} for bad in (None, *NOT_TEXT)],
                 code="invalid_input", pointer="/schedule/timezone")
     | schedules([cron("* * * * *", gap="fill")], code="invalid_input", pointer="/schedule/gap")
     | schedules([cron("* * * * *", fold="third")], code="invalid_input", pointer="/schedule/fold")

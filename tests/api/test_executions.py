@@ -35,7 +35,9 @@ async def job_with_every_status(site: Site) -> tuple[str, dict[str, str], str]:
     schedule = {"type": "RECURRING", "expression": "0 0 1 1 *"}
     job_id = (await site.job("every_status", schedule=schedule))["job_id"]
     common = {"job_id": UUID(job_id), "task_id": "every_status", "user_id": "oscar"}
-    live = [{"status": status, "due_in_seconds": -n} for n, status in enumerate(STATUSES[:5])]
+    live: list[dict[str, Any]] = [
+        {"status": status, "due_in_seconds": -n} for n, status in enumerate(STATUSES[:5])
+    ]
     made = await make_executions(site.pool, [row | common for row in [*live, {"due_in_seconds": 86_400}]])
     ended = [
         await make_finished(site.pool, status=status, ended_seconds_ago=n, **common)
@@ -234,7 +236,7 @@ async def test_a_log_reads_as_json_page_by_page(site: Site) -> None:
         "attempt_number": 1,
         "message": "line 1.1 ü",
     }
-    assert datetime.fromisoformat(found[0]["time"])
+    assert datetime.fromisoformat(found[0]["time"]).tzinfo is not None
 
 
 async def test_a_log_reads_as_text_with_a_link_to_the_next_page(site: Site) -> None:

@@ -1,68 +1,274 @@
 """Executions change hands: claimed once, fenced ever after, and given to the next when a lease lapses."""
 
 import asyncio
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-import asyncpg
 import pytest
 
-from app.db.pools import Pool, open_pool
-from app.db.stores.executions import ExecutionStore, FailedAttempt, Lease, Settlement, renew
-from app.domain.claims import Claim
-from app.domain.hints import Ready
-from app.domain.ids import SHARDS, new_execution_id, uuid7
-from app.domain.statuses import Disposition, Status
-from tests.factories import FAILURE, make_execution, make_executions, make_task, now_of
-
-SHARD = SHARDS[0]
-WORKER = uuid4()
-PLACE = Ready(SHARD, "general", 2, datetime.min)
+from app.db.partitions import DAILY
+from app.db.pools import Pool, connect, open_pool
+from app.db.stores.executions import ExecutionStore, Lease, renew
+from app.domain.ids import SHARDS, uuid7
+from tests.db.bench import Bench
+from tests.factories import make_task, now_of
 
 
 @pytest.fixture
-def store(pool: Pool) -> ExecutionStore:
-    """Return the store under test."""
-    return ExecutionStore(pool)
+def bench(pool: Pool) -> Bench:
+    """Return the store and what tests ask of it."""
+    return Bench(pool, ExecutionStore(pool), uuid4())
 
 
-def a_job() -> UUID:
-    """Return a job of the first shard."""
-    return uuid7(0, last_byte=0)
+@pytest.mark.parametrize("rows", [10, 1000])
+@pytest.mark.parametrize("statistics", ["ANALYZE onthedot.executions", "SELECT 'none'"])
+async def test_takes_the_oldest_and_never_more_than_asked(bench: Bench, rows: int, statistics: str) -> None:
+    ids = await bench.make(*({"due_in_seconds": -age} for age in range(rows)))
+    await bench.pool.execute(statistics)
+
+    taken = [{claim.execution_id for claim in await bench.claim(limit=5)} for _ in range(2)]
+
+    assert taken == [set(ids[-5:]), set(ids[-10:-5])]
 
 
-async def claim(store: ExecutionStore, *, limit: int = 1000, worker_id: UUID = WORKER) -> list[Claim]:
-    """Claim what is due in the first shard."""
-    return await store.claim_due(PLACE, limit=limit, worker_id=worker_id, lease_seconds=30)
-
-
-async def claim_ahead(store: ExecutionStore, *, lookahead_seconds: float = 2) -> list[Claim]:
-    """Lease what falls due soon in the first shard."""
-    return await store.claim_ahead(
-        PLACE, limit=1000, worker_id=WORKER, lease_seconds=30, lookahead_seconds=lookahead_seconds
+async def test_a_claim_begins_an_attempt_under_a_lease(bench: Bench) -> None:
+    await make_task(bench.pool, version=7)
+    first, again, orphan = await bench.make(
+        {}, {"status": "RETRYING", "attempt_number": 2, "lease_epoch": 5}, {"task_id": "gone"}
     )
 
+    claims = {claim.execution_id: claim for claim in await bench.claim()}
 
-async def settlement(pool: Pool, claimed: Claim) -> Settlement:
-    """Return the settlement of an execution that completed now."""
-    now = await now_of(pool)
-    return Settlement(claimed, Status.COMPLETED, Disposition.RAN, now, now, 1.5, result="{}")
-
-
-async def failure(pool: Pool, claimed: Claim, *, retry_in_seconds: float = 60) -> FailedAttempt:
-    """Return a failed attempt that is tried again."""
-    now = await now_of(pool)
-    due_at = now + timedelta(seconds=retry_in_seconds)
-    return FailedAttempt(claimed, due_at, now, now, 1.5, "failed", FAILURE)
-
-
-async def live(pool: Pool, execution_id: UUID) -> asyncpg.Record | None:
-    """Return a live execution."""
-    return await pool.fetchrow("SELECT * FROM onthedot.executions WHERE execution_id = $1", execution_id)
+    assert [claims[x].attempt_number for x in (first, again, orphan)] == [1, 3, 1]
+    assert [claims[x].lease_epoch for x in (first, again, orphan)] == [1, 6, 1]
+    assert [claims[x].task_version for x in (first, again, orphan)] == [7, 7, None]
+    for execution_id, claim in claims.items():
+        row = await bench.live(execution_id)
+        assert (row["status"], row["worker_id"]) == ("RUNNING", bench.worker_id)
+        assert claim.lease_expires_at - claim.claimed_at == timedelta(seconds=30)
+        fields = set(claim.__struct_fields__) - {"task_version"}
+        assert {name: row[name] for name in fields} == {name: getattr(claim, name) for name in fields}
 
 
-async def finished(pool: Pool, execution_id: UUID) -> asyncpg.Record | None:
-    """Return a finished execution."""
-    return await pool.fetchrow("SELECT * FROM onthedot.execution_history WHERE execution_id = $1", execution_id)
+async def test_only_what_is_ready_is_claimed(bench: Bench) -> None:
+    due, soon, *_ = await bench.make(
+        {},
+        {"due_in_seconds": 20},
+        {"due_in_seconds": 60},
+        {"held": True},
+        {"held": True, "due_in_seconds": 20},
+        {"status": "BLOCKED"},
+        {"status": "SCHEDULED"},
+        {"status": "RUNNING"},
+        {"queue": "bulk"},
+        {"priority": 3},
+        {"job_id": uuid7(0, last_byte=1)},
+    )
+
+    assert [claim.execution_id for claim in await bench.claim_ahead()] == [soon]
+    assert [claim.execution_id for claim in await bench.claim()] == [due]
+
+
+async def test_claimers_never_share_an_execution(bench: Bench, dsn: str) -> None:
+    ids = await bench.make(*({} for _ in range(2000)))
+    many = await open_pool(dsn, size=16, application_name="claimers")
+    claimers = [Bench(many, ExecutionStore(many), uuid4()) for _ in range(50)]
+
+    taken = await asyncio.gather(*(claimer.claim(limit=45) for claimer in claimers))
+
+    claimed = [claim.execution_id for claims in taken for claim in claims]
+    assert len(claimed) == len(set(claimed)) == 2000
+    assert set(claimed) == set(ids)
+    assert all(len(claims) <= 45 for claims in taken)
+    await many.close()
+
+
+async def test_what_is_leased_ahead_is_armed_once_and_only_by_its_owner(bench: Bench) -> None:
+    ids = await bench.make(*({"due_in_seconds": 10} for _ in range(3)))
+    claims = {claim.execution_id: claim for claim in await bench.claim_ahead()}
+    assert {(claim.status, claim.attempt_number) for claim in claims.values()} == {("SCHEDULED", 0)}
+    await bench.pool.execute(
+        "UPDATE onthedot.executions SET lease_epoch = lease_epoch + 1 WHERE execution_id = $1", ids[0]
+    )
+
+    for _ in range(2):
+        assert await bench.store.arm(claims.values()) == {ids[1]: 1, ids[2]: 1}
+
+    assert [(await bench.live(x))["status"] for x in ids] == ["SCHEDULED", "RUNNING", "RUNNING"]
+
+
+async def test_renewal_prolongs_passes_over_locked_rows_and_names_the_lost(bench: Bench, dsn: str) -> None:
+    await bench.make(*({} for _ in range(4)))
+    free, locked, taken, done = await bench.claim()
+    await bench.settle(done)
+    await bench.pool.execute(
+        "UPDATE onthedot.executions SET lease_epoch = lease_epoch + 1 WHERE execution_id = $1",
+        taken.execution_id,
+    )
+    own, other = [await connect(dsn, application_name="test") for _ in range(2)]
+    began = await now_of(bench.pool)
+
+    async with other.transaction():
+        await other.execute(
+            "SELECT FROM onthedot.executions WHERE execution_id = $1 FOR UPDATE", locked.execution_id
+        )
+        claims = (free, locked, taken, done)
+        lost = await renew(own, [Lease(x.shard, x.execution_id, x.lease_epoch, 300, began) for x in claims])
+
+    assert lost == {taken.execution_id, done.execution_id}
+    renewed, passed_over = await bench.live(free.execution_id), await bench.live(locked.execution_id)
+    assert renewed["lease_expires_at"] > free.lease_expires_at + timedelta(seconds=200)
+    assert renewed["started_at"] == began
+    assert passed_over["lease_expires_at"] == locked.lease_expires_at
+    await own.close()
+    await other.close()
+
+
+async def test_a_settlement_moves_the_row_once(bench: Bench) -> None:
+    await bench.make({"parameters": '{"a": 1}', "timeout_seconds": 9.5, "retried_from": uuid4()})
+    (claim,) = await bench.claim()
+    before = await bench.live(claim.execution_id)
+
+    assert await bench.settle(claim) == {claim.execution_id}
+    assert await bench.settle(claim) == set()
+
+    after = await bench.finished(claim.execution_id)
+    assert await bench.live(claim.execution_id) == {}
+    kept = before.keys() & after.keys()
+    assert {name for name in kept if before[name] != after[name]} == {"status", "started_at", "lateness_ms"}
+    assert (after["status"], after["disposition"], after["result"]) == ("COMPLETED", "ran", '{"n": 1}')
+
+
+async def test_a_lost_lease_writes_nothing(bench: Bench) -> None:
+    """The same worker claims a row again that it had lost: what it did before still does not count."""
+    (execution_id,) = await bench.make({})
+    (stale,) = await bench.claim()
+    await bench.lapse()
+    await bench.store.reap(SHARDS[0], limit=10)
+    (fresh,) = await bench.claim()
+    assert (fresh.attempt_number, fresh.lease_epoch) == (2, 3)
+    before, attempts = await bench.live(execution_id), await bench.attempts()
+
+    assert await bench.settle(stale) == set()
+    assert await bench.retry(stale) == set()
+    assert await bench.store.release([stale]) == set()
+    assert await bench.store.arm([stale]) == {}
+
+    assert await bench.live(execution_id) == before
+    assert await bench.attempts() == attempts
+    assert await bench.finished(execution_id) == {}
+    assert await bench.settle(fresh) == {execution_id}
+
+
+async def test_what_is_not_armed_cannot_end(bench: Bench) -> None:
+    await bench.make({"due_in_seconds": 10})
+    ahead = await bench.claim_ahead()
+
+    assert await bench.settle(*ahead) == set()
+    assert await bench.retry(*ahead) == set()
+
+
+async def test_a_failed_attempt_is_recorded_and_the_execution_waits(bench: Bench) -> None:
+    (execution_id,) = await bench.make({})
+    (claim,) = await bench.claim()
+
+    assert await bench.retry(claim) == {execution_id}
+
+    assert await bench.attempts() == [(execution_id, 1, 1, bench.worker_id, "failed")]
+    row = await bench.live(execution_id)
+    assert (row["status"], row["attempt_number"], row["lease_epoch"]) == ("RETRYING", 1, 2)
+    assert row["due_at"] > await now_of(bench.pool) + timedelta(seconds=50)
+    assert await bench.claim() == []
+    await bench.make_due()
+    assert [(x.attempt_number, x.lease_epoch) for x in await bench.claim()] == [(2, 3)]
+
+
+async def test_a_release_takes_back_the_attempt_that_had_not_begun(bench: Bench) -> None:
+    fresh, failed, ahead = await bench.make(
+        {"due_in_seconds": -60},
+        {"status": "RETRYING", "attempt_number": 2},
+        {"due_in_seconds": 10},
+    )
+    claims = [*await bench.claim(), *await bench.claim_ahead()]
+    now = await now_of(bench.pool)
+
+    assert await bench.store.release(claims) == {fresh, failed, ahead}
+    assert await bench.store.release(claims) == set()
+
+    rows = [await bench.live(x) for x in (fresh, failed, ahead)]
+    assert [(row["status"], row["attempt_number"]) for row in rows] == [
+        ("PENDING", 0),
+        ("RETRYING", 2),
+        ("PENDING", 0),
+    ]
+    assert all(row["lease_epoch"] == 2 and row["worker_id"] is None for row in rows)
+    assert rows[0]["due_at"] >= now
+    assert rows[2]["due_at"] > now
+
+
+async def test_what_a_worker_lets_lapse_is_freed_retried_or_failed(bench: Bench) -> None:
+    lapsed: dict[str, Any] = {"lease_ends_in_seconds": -1, "lease_epoch": 4, "max_attempts": 3}
+    ahead, ahead_again, running, exhausted, alive = await bench.make(
+        lapsed | {"status": "SCHEDULED"},
+        lapsed | {"status": "SCHEDULED", "attempt_number": 1},
+        lapsed | {"status": "RUNNING", "attempt_number": 2},
+        lapsed | {"status": "RUNNING", "attempt_number": 3},
+        {"status": "RUNNING"},
+    )
+    lost = await bench.live(running)
+
+    reaped = await bench.store.reap(SHARDS[0], limit=500)
+
+    assert reaped.transitions == 4
+    assert [(x.shard, x.queue, x.priority) for x in reaped.ready] == [(SHARDS[0], "general", 2)] * 3
+    rows = [await bench.live(x) for x in (ahead, ahead_again, running, alive)]
+    assert [(row["status"], row["attempt_number"], row["lease_epoch"]) for row in rows] == [
+        ("PENDING", 0, 5),
+        ("RETRYING", 1, 5),
+        ("RETRYING", 2, 5),
+        ("RUNNING", 1, 1),
+    ]
+    assert await bench.attempts() == [(running, 2, 4, lost["worker_id"], "lost")]
+    ended = await bench.finished(exhausted)
+    assert await bench.live(exhausted) == {}
+    assert (ended["status"], ended["disposition"], ended["attempt_number"]) == ("FAILED", "failed", 3)
+    assert '"LeaseLapsed"' in ended["error"]
+
+
+async def test_reapers_side_by_side_free_each_execution_once(bench: Bench) -> None:
+    lapsed = [{"status": status, "lease_ends_in_seconds": -1} for status in ("SCHEDULED", "RUNNING")] * 100
+    lapsed += [{"status": "RUNNING", "lease_ends_in_seconds": -1, "max_attempts": 1}] * 100
+    ids = await bench.make(*lapsed)
+
+    reaped = await asyncio.gather(*(bench.store.reap(SHARDS[0], limit=500) for _ in range(3)))
+
+    assert sum(each.transitions for each in reaped) == 300
+    assert len(await bench.attempts()) == 100
+    counts = await bench.pool.fetchrow(
+        "SELECT (SELECT count(*) FROM onthedot.executions WHERE lease_epoch = 2),"
+        "       (SELECT count(*) FROM onthedot.execution_history WHERE lease_epoch = 2)"
+    )
+    assert counts
+    assert (tuple(counts), len(ids)) == ((200, 100), 300)
+
+
+async def test_a_day_without_partitions_stops_nobody(bench: Bench) -> None:
+    """Whoever ends something on such a day makes them, also when all do it at once."""
+    await bench.make(*({} for _ in range(12)))
+    claims = await bench.claim()
+    lapsed = {"status": "RUNNING", "lease_ends_in_seconds": -1}
+    await bench.make(lapsed, lapsed | {"max_attempts": 1})
+    today: date = await bench.pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
+    for table in DAILY:
+        for offset in range(-1, 3):
+            day = today + timedelta(days=offset)
+            await bench.pool.execute(f"DROP TABLE onthedot.{table}_{day:%Y%m%d}")
+
+    kept = await asyncio.gather(
+        *(bench.settle(claim) for claim in claims[:6]), *(bench.retry(claim) for claim in claims[6:])
+    )
+    reaped = await bench.store.reap(SHARDS[0], limit=500)
+
+    assert set().union(*kept) == {claim.execution_id for claim in claims}
+    assert reaped.transitions == 2

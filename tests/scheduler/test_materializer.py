@@ -11,7 +11,7 @@ import pytest
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.pools import Pool
-from app.db.stores.jobs import JobStore
+from app.db.stores.jobs import JobStore, Submission
 from app.db.stores.schedules import ScheduleStore
 from app.domain.jobs import JobRequest, plan_job
 from app.scheduler.materializer import Materializer
@@ -36,7 +36,7 @@ async def make_job(pool: Pool, clock: DatabaseClock, schedule: dict[str, Any], *
         unix_microseconds=clock.unix_microseconds(),
         aliases={},
     )
-    await JobStore(pool).create([job])
+    await JobStore(pool).create([Submission(jobs=[job])])
     return job.job_id
 
 

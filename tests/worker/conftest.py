@@ -18,11 +18,11 @@ from app.db.clock import DatabaseClock
 from app.db.pools import Pool
 from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionReads, ExecutionView
-from app.db.stores.jobs import JobStore
+from app.db.stores.jobs import JobStore, Submission
 from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
 from app.process import Process
-from app.server import compose_worker
+from app.server.worker import compose_worker
 from app.settings import Settings
 from app.tasks import Handler
 from app.worker.handlers import HandlerRegistry
@@ -100,7 +100,8 @@ class Bench:
             unix_microseconds=self.clock.unix_microseconds(),
             aliases={},
         )
-        assert job.job_id in await JobStore(self.pool).create([job])
+        stored = await JobStore(self.pool).create([Submission(jobs=[job])])
+        assert job.job_id in stored.lanes
         assert job.execution_id is not None
         return job.execution_id
 

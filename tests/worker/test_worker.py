@@ -4,14 +4,18 @@ import threading
 import time
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
+from app.db.stores.execution_control import Cancelling, ExecutionControl
+from app.domain.failures import Category, Failure
 from app.domain.statuses import Status
 from app.tasks import Context, Handler
 from tests.worker.conftest import Bench
 
 Register = dict[str, Handler]
+CANCELLED = msgspec.json.encode(Failure.build("Cancelled", "cancelled by ada", Category.UNKNOWN)).decode()
 
 
 async def test_runs_a_job_and_records_everything(bench: Bench) -> None:
@@ -319,3 +323,61 @@ async def test_a_retry_is_taken_up_as_soon_as_it_is_due(bench: Bench) -> None:
     execution = await bench.ended(execution_id, seconds=5)
 
     assert execution.attempt_number == 10
+
+
+async def test_a_paused_queue_starts_nothing_until_it_is_resumed(bench: Bench) -> None:
+    pause = "UPDATE onthedot.queues SET paused_at = now() WHERE queue = 'general'"
+    await bench.pool.execute(pause)
+    await bench.start_worker()
+    task = await bench.task("builtin:noop")
+    waiting, ahead = await bench.job(task), await bench.job(task, in_seconds=0.5)
+    elsewhere = await bench.job(task, queue="critical")
+
+    await bench.ended(elsewhere)
+    assert (await bench.in_status(waiting, "PENDING")).attempt_number == 0
+    assert (await bench.in_status(ahead, "PENDING")).attempt_number == 0
+    await bench.pool.execute("UPDATE onthedot.queues SET paused_at = NULL")
+
+    assert (await bench.ended(waiting)).status is Status.COMPLETED
+    assert (await bench.ended(ahead)).status is Status.COMPLETED
+
+
+async def test_cancelling_a_running_execution_stops_it(bench: Bench, register: Register) -> None:
+    stopped = threading.Event()
+
+    def listens(ctx: Context) -> None:
+        while not ctx.cancelled:
+            time.sleep(0.01)
+        stopped.set()
+
+    register["listens"] = listens
+    await bench.start_worker()
+    control = ExecutionControl(bench.pool)
+    sleeping = await bench.job(await bench.task("builtin:sleep"), parameters={"seconds": 60})
+    listening = await bench.job(await bench.task("python:listens"))
+    for execution_id in (sleeping, listening):
+        await bench.in_status(execution_id, "RUNNING")
+
+        outcome = await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now())
+
+        assert outcome is Cancelling.REQUESTED
+        execution = await bench.ended(execution_id)
+        assert (execution.status, execution.disposition) == (Status.CANCELLED, "cancelled")
+        assert execution.error_details == "cancelled by ada"
+        assert [a.outcome for a in await bench.attempts(execution_id)] == ["cancelled"]
+        assert await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now()) is Cancelling.ENDED
+    assert stopped.wait(5)
+
+
+async def test_what_is_cancelled_before_its_instant_never_runs(bench: Bench) -> None:
+    await bench.start_worker()
+    control = ExecutionControl(bench.pool)
+    execution_id = await bench.job(await bench.task("builtin:noop"), in_seconds=0.8)
+    await bench.in_status(execution_id, "SCHEDULED")
+
+    assert await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now()) is Cancelling.CANCELLED
+
+    after = await bench.job("builtin-noop", in_seconds=0.8)
+    await bench.ended(after)
+    execution = await bench.ended(execution_id)
+    assert (execution.status, execution.attempt_number, execution.started_at) == (Status.CANCELLED, 0, None)

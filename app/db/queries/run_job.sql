@@ -12,4 +12,5 @@ SELECT j.shard, $3::uuid, j.job_id, j.user_id, j.task_id, q.queue, coalesce(j.pr
   JOIN onthedot.tasks AS t ON t.task_id = j.task_id
   JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)
  WHERE j.shard = $1 AND j.job_id = $2
+    ON CONFLICT (job_id, scheduled_time, run_key, shard) DO NOTHING  -- the schedule's instant has begun already
 RETURNING queue, priority, due_at

@@ -85,6 +85,7 @@ class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str | None = None
     task_id: str | None = None
     queue: str | None = None
+    priority: int | None = None
     status: Status | None = None
     include_future: bool = False
     """Without it and without a status: those that have started, have ended or whose instant has come."""
@@ -176,7 +177,7 @@ def _conditions(table: Table, filters: ExecutionFilters) -> list[ColumnElement[b
     found: list[ColumnElement[bool]] = []
     if filters.job_id is not None:
         found += [table.c.shard == shard_of(filters.job_id), table.c.job_id == filters.job_id]
-    for name in ("user_id", "task_id", "queue", "status"):
+    for name in ("user_id", "task_id", "queue", "priority", "status"):
         if (value := getattr(filters, name)) is not None:
             found.append(table.c[name] == value)
     if table is executions and filters.status is None and not filters.include_future:

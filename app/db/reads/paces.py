@@ -1,7 +1,6 @@
 """How fast and how punctually executions end, and what waits: measured on the newest rows, at a bounded cost."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -103,7 +102,7 @@ class PaceReads:
             return list(found.mappings())
 
 
-def _pace(row: Mapping[str, Any]) -> Pace:
+def _pace(row: RowMapping) -> Pace:
     return Pace(
         completed_per_second=row["completed"] / row["span_seconds"],
         failed_per_second=row["failed"] / row["span_seconds"],

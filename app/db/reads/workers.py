@@ -53,6 +53,15 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     stopped_at: datetime | None
 
 
+class StateCount(msgspec.Struct, frozen=True):
+    """How many workers are in a state, and what they can and do carry together."""
+
+    state: WorkerState
+    workers: int = 0
+    slots: int = 0
+    running: int = 0
+
+
 class WorkerReads:
     """Reads workers."""
 
@@ -84,6 +93,16 @@ class WorkerReads:
         page, more = found[: window.limit], len(found) > window.limit
         cursor = write_cursor(page[-1].started_at, page[-1].worker_id, window.filters) if more else None
         return Page(page, cursor)
+
+    async def count_states(self) -> list[StateCount]:
+        """Count the workers that are listed, by state; every state is there."""
+        shown = _workers().where(_is_shown()).subquery().c
+        totals = (func.count(), func.sum(shown.slots), func.sum(shown.running))
+        statement = select(shown.state, *totals).group_by(shown.state)
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement)).all()
+        counted = {row.state: StateCount(WorkerState(row.state), *row[1:]) for row in rows}
+        return [counted.get(state, StateCount(state)) for state in WorkerState]
 
 
 def _workers() -> Select[Any]:

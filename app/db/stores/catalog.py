@@ -11,7 +11,9 @@ DEFAULT_MAX_DELAY_MS = 2000
 
 _TASKS = """SELECT task_id, version, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
                    retry_max_delay_seconds FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
-_QUEUES = "SELECT queue, max_delay_ms, lease_seconds, batch_size, durability FROM onthedot.queues"
+_QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
+                    paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
+               FROM onthedot.queues"""
 
 
 class Catalog:
@@ -35,6 +37,7 @@ class Catalog:
                 lease_seconds=row["lease_seconds"],
                 batch_size=row["batch_size"],
                 relaxed=row["durability"] == "relaxed",
+                paused=row["paused"],
             )
             for row in rows
         }
@@ -52,6 +55,17 @@ class Catalog:
                 self._tasks[row["task_id"]] = TaskToRun(
                     row["task_id"], row["version"], row["execution_handler"], row["timeout_seconds"], backoff
                 )
+
+    def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:
+        """Return the queues in which a look for work makes sense; empty for all, None for none at all.
+
+        A paused queue's backlog would be walked through at every look, for nothing.
+        """
+        if not any(queue.paused for queue in self.queues.values()):
+            return list(served)
+        return [
+            q.queue for q in self.queues.values() if not q.paused and (not served or q.queue in served)
+        ] or None
 
     def max_delay_ms(self, queue: str) -> int:
         """Return the lateness objective of a queue."""

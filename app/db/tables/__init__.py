@@ -1,5 +1,6 @@
 """SQLAlchemy Core tables: what CRUD and lists are written with. The migrations create them; a test compares."""
 
+from app.db.tables.audit import audit_log
 from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, tasks, zone_aliases
 from app.db.tables.executions import attempts, execution_history, execution_logs, executions
 from app.db.tables.machinery import idempotency_keys, workers
@@ -9,6 +10,7 @@ from app.db.tables.people import api_keys, login_tokens, sessions, users
 __all__ = [
     "api_keys",
     "attempts",
+    "audit_log",
     "batches",
     "execution_history",
     "execution_logs",

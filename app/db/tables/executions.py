@@ -49,6 +49,7 @@ executions = Table(
     Column("error", JSONB),
     Column("batch_id", Uuid),
     Column("cancel_requested_at", timestamptz),
+    Column("parameters_checked", Boolean, nullable=False),
     UniqueConstraint("job_id", "scheduled_time", "run_key", "shard", name="executions_one_per_instant"),
     Index(
         "executions_ready",

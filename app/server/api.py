@@ -1,0 +1,166 @@
+"""The API process: requests and pages."""
+
+import asyncio
+from contextlib import suppress
+
+from granian.constants import Interfaces
+from granian.server.embed import Server
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.di import Provide
+
+from app.api.auth import KeyRing
+from app.api.errors import EXCEPTION_HANDLERS
+from app.api.metrics import Metrics
+from app.api.openapi import openapi_config
+from app.api.public import PUBLIC_HANDLERS as HEALTH_HANDLERS
+from app.api.request_ids import RequestIds
+from app.api.router import API
+from app.db.clock import DatabaseClock
+from app.db.health import DatabaseHealth
+from app.db.notifier import HintSender
+from app.db.pools import Engine, Pool, open_engine
+from app.db.reads.attempts import StoryReads
+from app.db.reads.batches import BatchReads
+from app.db.reads.executions import ExecutionReads
+from app.db.reads.jobs import JobReads
+from app.db.reads.paces import PaceReads
+from app.db.reads.queues import QueueReads
+from app.db.reads.stats import StatsReads
+from app.db.reads.users import SummaryReads
+from app.db.reads.workers import WorkerReads
+from app.db.stores.access import AccessStore
+from app.db.stores.execution_control import ExecutionControl
+from app.db.stores.executions import ExecutionStore
+from app.db.stores.fleet import FleetStore
+from app.db.stores.job_control import JobControl
+from app.db.stores.jobs import JobStore
+from app.db.stores.keys import KeyStore
+from app.db.stores.queues import QueueStore
+from app.db.stores.tasks import TaskStore
+from app.db.stores.users import UserStore
+from app.db.stores.zones import ZoneAliasStore
+from app.intake.changes import ChangeIntake
+from app.intake.group_commit import GroupCommit
+from app.intake.jobs import JobIntake
+from app.intake.planner import JobPlanner
+from app.intake.tasks import TaskIntake
+from app.intake.waiting import Waiting
+from app.process import process
+from app.settings import Settings
+from app.ui.errors import with_pages
+from app.ui.routes import UI_HANDLERS
+from app.ui.templating import template_config
+
+API_CONNECTIONS = 4
+"""Of the pool that writes jobs, and as many of the engine that reads."""
+API_STATEMENT_TIMEOUT_SECONDS = 10.0
+LOOK_EVERY_SECONDS = 0.02
+
+
+async def run_api(settings: Settings) -> None:
+    """Serve the API and the pages until SIGTERM."""
+    async with process(settings, "api", connections=API_CONNECTIONS) as own:
+        engine = open_engine(
+            own.dsn,
+            size=API_CONNECTIONS,
+            application_name="onthedot api",
+            statement_timeout_seconds=API_STATEMENT_TIMEOUT_SECONDS,
+        )
+        own.stack.push_async_callback(engine.dispose)
+        server = Server(
+            web_app(engine, own.pool, own.clock, settings),
+            address=settings.host,
+            port=settings.port,
+            interface=Interfaces.ASGINL,
+            websockets=False,
+            backlog=1024,
+            log_enabled=False,
+        )
+        serving = asyncio.create_task(server.serve())
+        stopping = asyncio.create_task(own.stop.wait())
+        await _accepts(settings)
+        own.line.report_ready()
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.stop()  # type: ignore[no-untyped-call]
+        await serving
+
+
+def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings) -> Litestar:
+    """Compose what the API and the pages are made of."""
+    hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
+    jobs = JobStore(pool)
+    access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
+    parts = {
+        "access": access,
+        "clock": clock,
+        "database": DatabaseHealth(engine),
+        "execution_reads": ExecutionReads(engine),
+        "job_reads": job_reads,
+        "story_reads": StoryReads(engine),
+        "tasks": TaskIntake(tasks=tasks, queues=queues, allow_private_targets=settings.allow_private_targets),
+        "jobs": JobIntake(
+            planner=JobPlanner(tasks=tasks, queues=queues, access=access, aliases=aliases, clock=clock),
+            jobs=jobs,
+            commits=GroupCommit(jobs),
+            hints=hints,
+            clock=clock,
+        ),
+        "batch_reads": BatchReads(engine),
+        "waiting": Waiting(ExecutionStore(pool)),
+        "changes": ChangeIntake(
+            jobs=JobControl(pool, horizon_seconds=settings.horizon_seconds),
+            executions=ExecutionControl(pool),
+            reads=job_reads,
+            tasks=tasks,
+            queues=queues,
+            aliases=aliases,
+            hints=hints,
+            clock=clock,
+        ),
+        "queues": queues,
+        **people(engine),
+        **figures(engine, clock),
+    }
+    return Litestar(
+        route_handlers=[API, *HEALTH_HANDLERS, *UI_HANDLERS],
+        state=State({"key_ring": KeyRing(access)}),
+        dependencies={name: _provide(part) for name, part in parts.items()},
+        middleware=[RequestIds()],
+        exception_handlers=with_pages(EXCEPTION_HANDLERS),
+        openapi_config=openapi_config(),
+        template_config=template_config(),
+        logging_config=None,
+    )
+
+
+def people(engine: Engine) -> dict[str, object]:
+    """Make what the API has of users, their keys and the workers' orders."""
+    return {"users": UserStore(engine), "keys": KeyStore(engine), "fleet": FleetStore(engine)}
+
+
+def figures(engine: Engine, clock: DatabaseClock) -> dict[str, object]:
+    """Make what reads queues, workers and figures; they share what they remember for a moment."""
+    paces, workers = PaceReads(engine, clock), WorkerReads(engine)
+    stats, queues = StatsReads(paces), QueueReads(engine, paces)
+    return {
+        "stats_reads": stats,
+        "queue_reads": queues,
+        "worker_reads": workers,
+        "summary_reads": SummaryReads(engine),
+        "metrics": Metrics(stats=stats, queues=queues, workers=workers),
+    }
+
+
+async def _accepts(settings: Settings) -> None:
+    """Return when the server accepts connections."""
+    while True:
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection(settings.host, settings.port)
+            writer.close()
+            return
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+def _provide(part: object) -> Provide:
+    return Provide(lambda: part, use_cache=True, sync_to_thread=False)

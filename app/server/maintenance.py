@@ -1,0 +1,44 @@
+"""The maintenance process: materializer, reaper, partitions."""
+
+import asyncio
+
+from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
+from app.db.pools import open_engine
+from app.db.stores.executions import ExecutionStore
+from app.db.stores.schedules import ScheduleStore
+from app.loop import Loop
+from app.maintenance.partitions import PartitionKeeper
+from app.maintenance.reaper import Reaper
+from app.process import POLL_SECONDS, process
+from app.scheduler.materializer import Materializer
+from app.settings import Settings
+
+MAINTENANCE_CONNECTIONS = 2
+
+
+async def run_maintenance(settings: Settings) -> None:
+    """Materialise, reap and keep partitions until SIGTERM."""
+    async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
+        engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
+        own.stack.push_async_callback(engine.dispose)
+        executions = ExecutionStore(own.pool)
+        hints = HintSender(own.pool)
+        materializer = Materializer(
+            schedules=ScheduleStore(own.pool), hints=hints, horizon_seconds=settings.horizon_seconds
+        )
+        reaper = Reaper(executions=executions, hints=hints, lease_seconds=settings.lease_seconds)
+        planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
+        listener = HintListener(own.dsn, on_schedules=planning.wake)
+        own.stack.push_async_callback(listener.close)
+        loops = [
+            planning,
+            Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
+            Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
+            Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=3600.0),
+        ]
+        for loop in loops:
+            loop.start()
+        own.line.report_ready()
+        await own.stop.wait()
+        await asyncio.gather(*(loop.stop() for loop in loops))
+        await hints.close()

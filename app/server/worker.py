@@ -1,0 +1,129 @@
+"""The worker process."""
+
+import asyncio
+import importlib
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from app import __version__
+from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
+from app.db.stores.catalog import Catalog
+from app.db.stores.executions import ExecutionStore
+from app.db.stores.logs import LogStore
+from app.db.stores.workers import WorkerIdentity, timeline
+from app.loop import Loop
+from app.process import POLL_SECONDS, Process, process
+from app.settings import Settings
+from app.tasks import handlers_in
+from app.worker.claimer import Claimer
+from app.worker.handlers import HandlerRegistry
+from app.worker.handlers.http import HttpHandler
+from app.worker.handlers.python import PythonHandler
+from app.worker.leases import LeaseKeeper
+from app.worker.output import OutputCapture
+from app.worker.pool import WorkerPool
+from app.worker.runner import Runner
+from app.worker.settler import Settler
+from app.worker.timers import Timers
+from app.worker.worker import Worker
+
+WORKER_CONNECTIONS = 3
+SPARE_THREADS = 1000
+"""For functions that ignore their timeout: each keeps a thread until it returns."""
+
+
+async def run_worker(settings: Settings) -> None:
+    """Claim and run executions until SIGTERM, then drain."""
+    sys.path.insert(0, str(Path.cwd()))  # task modules lie where `onthedot` was started
+    functions = handlers_in([importlib.import_module(name) for name in settings.task_modules])
+    output = OutputCapture()
+    output.install()
+    async with process(settings, "worker", connections=WORKER_CONNECTIONS) as own:
+        http = HttpHandler(allow_private_targets=settings.allow_private_targets)
+        own.stack.push_async_callback(http.close)
+        threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
+        registry = HandlerRegistry(python=PythonHandler(threads), http=http, functions=functions)
+        worker = await compose_worker(settings, own, registry)
+        listener = HintListener(own.dsn, on_ready=worker.on_hints, on_cancels=worker.on_cancels)
+        own.stack.push_async_callback(listener.close)
+        listening = Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS)
+        worker.start()
+        listening.start()
+        own.line.report_ready()
+        await own.stop.wait()
+        await listening.stop()
+        await worker.stop()
+
+
+async def compose_worker(settings: Settings, own: Process, registry: HandlerRegistry) -> Worker:
+    """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
+    executions, catalog = ExecutionStore(own.pool), Catalog(own.pool)
+    identity = WorkerIdentity(
+        worker_id=uuid4(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
+        queues=settings.queues,
+        slots=settings.concurrency,
+    )
+    main_loop = asyncio.get_running_loop()
+
+    def on_lost(lost: set[UUID]) -> None:
+        main_loop.call_soon_threadsafe(worker.on_lost, lost)
+
+    leases = LeaseKeeper(
+        own.dsn,
+        worker=identity,
+        lease_seconds=settings.lease_seconds,
+        on_lost=on_lost,
+    )
+    settler = Settler(
+        executions=executions,
+        logs=LogStore(own.pool),
+        catalog=catalog,
+        clock=own.clock,
+        leases=leases,
+        worker_id=identity.worker_id,
+        hint=lambda places: worker.on_hints(places),  # noqa: PLW0108 - not made yet
+    )
+    pool = WorkerPool(
+        slots=settings.concurrency,
+        runner=Runner(registry),
+        settler=settler,
+        leases=leases,
+        catalog=catalog,
+        clock=own.clock,
+        timeline=await timeline(own.pool),
+        on_free=lambda: worker.on_free(),  # noqa: PLW0108
+        on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
+    )
+    timers = Timers(executions=executions, clock=own.clock, fire=pool.start, lost=leases.drop)
+    claimer = Claimer(
+        executions=executions,
+        catalog=catalog,
+        clock=own.clock,
+        pool=pool,
+        timers=timers,
+        worker_id=identity.worker_id,
+        slots=settings.concurrency,
+        queues=settings.queues,
+        lease_seconds=settings.lease_seconds,
+        lookahead_seconds=settings.lookahead_ms / 1000,
+    )
+    worker = Worker(
+        worker_id=identity.worker_id,
+        executions=executions,
+        claimer=claimer,
+        pool=pool,
+        timers=timers,
+        settler=settler,
+        leases=leases,
+        hints=HintSender(own.pool),
+        poll_seconds=POLL_SECONDS,
+        grace_seconds=settings.grace_seconds,
+    )
+    return worker

@@ -1,0 +1,179 @@
+"""Settings come from the environment, say what is wrong with them, and keep secrets to themselves."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.settings import (
+    SUPERVISOR_FD,
+    InvalidSetting,
+    Settings,
+    child_environment,
+    misspelt_variables,
+    take_supervisor_fd,
+    variable,
+)
+
+KEY = "k" * 32
+
+
+def read(**settings: str) -> Settings:
+    """Read settings from variables; `port` stands for `ONTHEDOT_PORT`."""
+    return Settings.from_env({variable(name): text for name, text in settings.items()})
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    settings = Settings.from_env({})
+
+    assert settings == Settings()
+    assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 8080, None)
+    assert settings.roles == ("api", "materializer", "worker")
+    assert settings.worker_processes == (os.cpu_count(), os.cpu_count())
+    assert (settings.lease_seconds, settings.lookahead_ms, settings.horizon_seconds) == (30, 2000, 3600)
+    assert (settings.allow_shell, settings.allow_private_targets) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("port", "0", 0),
+        ("port", " 9000 ", 9000),
+        ("port", "", 8080),
+        ("port", "  ", 8080),
+        ("roles", "worker", ("worker",)),
+        ("roles", " api , worker,", ("api", "worker")),
+        ("worker_processes", "4", (4, 4)),
+        ("worker_processes", "1..8", (1, 8)),
+        ("queues", "critical,bulk", ("critical", "bulk")),
+        ("task_modules", "", ()),
+        ("allow_shell", "TRUE", True),
+        ("allow_shell", "yes", True),
+        ("allow_shell", "0", False),
+        ("lease_seconds", "1.5", 1.5),
+        ("grace_seconds", "0", 0.0),
+        ("data_dir", "/srv/on the dot", Path("/srv/on the dot")),
+        ("data_dir", "here", Path.cwd() / "here"),
+        ("admin_api_key", KEY, KEY),
+        ("database_url", "postgresql://u:p@a,b/x", "postgresql://u:p@a,b/x"),
+    ],
+)
+def test_text_is_read_as_what_it_means(name: str, text: str, value: object) -> None:
+    assert getattr(read(**{name: text}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "remedy"),
+    [
+        ("port", "http", "use a whole number from 0 to 65535"),
+        ("port", "65536", "use a whole number from 0 to 65535"),
+        ("port", "-1", "use a whole number from 0 to 65535"),
+        ("port", "80.0", "use a whole number from 0 to 65535"),
+        ("port", "9" * 5000, "use a whole number from 0 to 65535"),
+        ("concurrency", "0", "use a whole number from 1 to 10000"),
+        ("retention_days", "forever", "use a whole number from 1 to 36500"),
+        ("lease_seconds", "long", "use a number from 1 to 86400"),
+        ("lease_seconds", "nan", "use a number from 1 to 86400"),
+        ("lease_seconds", "inf", "use a number from 1 to 86400"),
+        ("lookahead_ms", "99", "use a number from 100 to 60000"),
+        ("horizon_seconds", "1", "use a number from 60 to 2678400"),
+        ("worker_processes", "0", "use a number from 1 to 256, or a range such as 1..8"),
+        ("worker_processes", "8..1", "use a number from 1 to 256, or a range such as 1..8"),
+        ("worker_processes", "many", "use a number from 1 to 256, or a range such as 1..8"),
+        ("worker_processes", "..8", "use a number from 1 to 256, or a range such as 1..8"),
+        ("roles", "api,wroker", "use one or more of api, materializer, worker"),
+        ("roles", ",", "use one or more of api, materializer, worker"),
+        ("allow_shell", "perhaps", "use true or false"),
+        ("admin_api_key", "short", "use 32 or more ASCII characters without spaces"),
+        ("admin_api_key", "k" * 20 + " " + "k" * 20, "use 32 or more ASCII characters without spaces"),
+        ("admin_api_key", "schlüssel" * 5, "use 32 or more ASCII characters without spaces"),
+        ("data_dir", "~nobody-of-this-name/data", "use a folder's path"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_name_and_the_remedy(
+    name: str, text: str, remedy: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        read(**{name: text})
+
+    assert str(refusal.value).startswith(variable(name))
+    assert str(refusal.value).endswith(remedy)
+
+
+def test_secrets_are_neither_shown_nor_named_in_errors() -> None:
+    settings = read(
+        admin_api_key=KEY,
+        database_url="postgresql://u:hunter2@h/x",
+        migrate_database_url="postgresql://o:hunter2@h/x",
+    )
+
+    assert KEY not in repr(settings)
+    assert "hunter2" not in repr(settings)
+    with pytest.raises(InvalidSetting) as refusal:
+        read(admin_api_key="hunter2")
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_flags_win_over_the_environment() -> None:
+    settings = Settings.from_env({"ONTHEDOT_PORT": "9000", "ONTHEDOT_HOST": "::1"}, flags={"port": "0"})
+
+    assert (settings.port, settings.host) == (0, "::1")
+
+
+WORDS = st.lists(st.from_regex(r"\A[a-z0-9_.]{1,20}\Z"), max_size=4).map(tuple)
+SETTINGS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "database_url": st.just("postgresql://user:pa%20ss@host,other:5433/x?sslmode=require"),
+        "data_dir": st.sampled_from([Path("/srv/a b"), Path("/x%y"), Path("/ö")]),
+        "port": st.integers(0, 65535),
+        "roles": st.sampled_from([("api",), ("worker", "api"), ("api", "materializer", "worker")]),
+        "worker_processes": st.sampled_from([(1, 1), (1, 8), (256, 256)]),
+        "queues": WORDS,
+        "task_modules": WORDS,
+        "admin_api_key": st.just(KEY),
+        "allow_shell": st.booleans(),
+        "lease_seconds": st.floats(1, 86_400),
+        "grace_seconds": st.floats(0, 86_400),
+        "retention_days": st.integers(1, 36_500),
+    },
+)
+
+
+@given(values=SETTINGS)
+def test_a_started_process_reads_the_same_settings(values: dict[str, Any]) -> None:
+    settings = Settings(**values)
+
+    assert Settings.from_env(settings.to_env()) == settings
+
+
+def test_a_child_gets_the_settings_the_rest_of_the_environment_and_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ONTHEDOT_PORT", "1")
+    monkeypatch.setenv("ONTHEDOT_DATABASE_URL", "postgresql://stale")
+    monkeypatch.setenv("LANG_OF_TESTS", "de")
+
+    environment = child_environment(Settings(port=9000), supervisor_fd=7)
+
+    assert Settings.from_env(environment) == Settings(port=9000)
+    assert environment["LANG_OF_TESTS"] == "de"
+    assert environment[SUPERVISOR_FD] == "7"
+    monkeypatch.setenv(SUPERVISOR_FD, "7")
+    assert take_supervisor_fd() == 7
+    assert take_supervisor_fd() is None
+
+
+def test_misspelt_variables_are_named() -> None:
+    environ = {
+        "ONTHEDOT_PROT": "1",
+        "ONTHEDOT_PORT": "1",
+        "ONTHEDOT_URL": "x",
+        SUPERVISOR_FD: "3",
+        "PROT": "1",
+    }
+
+    assert misspelt_variables(environ) == ["ONTHEDOT_PROT"]
