@@ -18,7 +18,7 @@ from app.settings import take_supervisor_fd
 log = logging.getLogger(__name__)
 
 READY = b"\n"
-MARGIN_SECONDS = 5.0
+MARGIN_SECONDS = 3.0
 """What a child gets beyond its grace before it is ended by force."""
 
 

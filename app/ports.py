@@ -30,7 +30,8 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
     """
     family, address = _resolve(host, port)
     with socket.socket(family, socket.SOCK_STREAM) as reservation:
-        _bind(reservation, address, host=host, port=port)
+        with _past_connections_allowed(reservation):
+            _bind(reservation, address, host=host, port=port)
         number = int(reservation.getsockname()[1])
         if sys.platform == "linux":
             # Only now: bound with it, the socket would share the port with another `serve` of this user. It
@@ -48,6 +49,22 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Address]:
         raise PortUnavailable(f"ONTHEDOT_HOST={host!r} is not an address: {error.strerror}") from None
     family, _, _, _, address = found[0]
     return family, address
+
+
+@contextmanager
+def _past_connections_allowed(probe: socket.socket) -> Iterator[None]:
+    """Bind past connections of the last minute (TIME_WAIT), as a restart must; not past a live listener.
+
+    Only while binding: left on, two `serve`s that start together could both get the port.
+    """
+    if sys.platform == "win32":  # where it means something else
+        yield
+        return
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        yield
+    finally:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
 
 def _bind(probe: socket.socket, address: Address, *, host: str, port: int) -> None:

@@ -87,7 +87,7 @@ async def _supervise(
 def _announce(settings: Settings, prepared: Bootstrap, *, is_embedded: bool) -> None:
     lines = ["onthedot ready"]
     if "api" in settings.roles:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        host = _visitable(settings.host)
         url = f"http://{host}:{settings.port}"
         lines = [f"onthedot ready {url}"]
         if prepared.login_token and (is_embedded or prepared.admin_key_generated or sys.stdout.isatty()):
@@ -97,6 +97,13 @@ def _announce(settings: Settings, prepared: Bootstrap, *, is_embedded: bool) -> 
         lines.append(f"admin API key (kept in {path}): {prepared.admin_key_generated}")
     sys.stdout.write("\n".join([*lines, ""]))
     sys.stdout.flush()
+
+
+def _visitable(host: str) -> str:
+    """Return the host part of an address that a browser can open: a wildcard is none."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - read, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
 
 
 def _stop(embedded: EmbeddedPostgres) -> None:

@@ -16,9 +16,10 @@ from app.settings import Settings, child_environment
 log = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 60.0
-API_STOP_SECONDS = 10.0
-HURRY_SECONDS = 2.0
-"""What is left to the processes after a second signal."""
+API_STOP_SECONDS = 5.0
+HURRY_SECONDS = 1.0
+"""What is left to the processes after a second signal. With a grace of 20 s and its margin all of it fits into the
+30 s that container engines give."""
 
 Command = Callable[[str], Sequence[str]]
 """Gives the command line for a process: `api`, `maintenance` or `worker`."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import selectors
 from collections.abc import Callable, Coroutine, Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -38,27 +39,30 @@ def in_virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
         runner.run(main())
 
 
-class Ticks:
-    """A tick that does what it is told, notes when, and tells when it has done all."""
+WORK, IDLE, BROKEN = "work", "idle", "broken"
 
-    def __init__(self, *results: bool | Exception) -> None:
+
+class Ticks:
+    """A tick that finds what it is told to find, notes when, and tells when it has found all; then it idles."""
+
+    def __init__(self, *results: str) -> None:
         self._results = list(results)
         self.times: list[float] = []
         self.all_done = asyncio.Event()
 
     async def __call__(self) -> bool:
         self.times.append(asyncio.get_running_loop().time())
-        result = self._results.pop(0) if self._results else False
+        result = self._results.pop(0) if self._results else IDLE
         if not self._results:
             self.all_done.set()
-        if isinstance(result, Exception):
-            raise result
-        return result
+        if result == BROKEN:
+            raise OSError("no database")
+        return result == WORK
 
     @property
     def waits(self) -> list[float]:
         """Return the seconds between ticks."""
-        return [later - earlier for earlier, later in zip(self.times, self.times[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(self.times)]
 
 
 def within_jitter(waits: Iterable[float], expected: Iterable[float]) -> bool:
@@ -69,7 +73,7 @@ def within_jitter(waits: Iterable[float], expected: Iterable[float]) -> bool:
 
 def test_goes_on_at_once_while_there_is_work_and_waits_when_there_is_none() -> None:
     async def main() -> None:
-        ticks = Ticks(True, True, False, False, True, False, False)
+        ticks = Ticks(WORK, WORK, IDLE, IDLE, WORK, IDLE, IDLE)
         loop = Loop("test", ticks, interval_seconds=5)
         loop.start()
         await ticks.all_done.wait()
@@ -81,7 +85,7 @@ def test_goes_on_at_once_while_there_is_work_and_waits_when_there_is_none() -> N
 
 def test_processes_that_start_together_drift_apart() -> None:
     async def main() -> None:
-        ticks = Ticks(*[False] * 20)
+        ticks = Ticks(*[IDLE] * 20)
         loop = Loop("test", ticks, interval_seconds=5)
         loop.start()
         await ticks.all_done.wait()
@@ -119,8 +123,7 @@ def test_failures_are_logged_and_wait_longer_each_time_up_to_a_bound(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        broken = OSError("no database")
-        ticks = Ticks(*[broken] * 7, False, broken, False)
+        ticks = Ticks(*[BROKEN] * 7, IDLE, BROKEN, IDLE)
         loop = Loop("reaper", ticks, interval_seconds=1, max_backoff_seconds=5)
         loop.start()
         await ticks.all_done.wait()
@@ -139,7 +142,7 @@ def test_failures_are_logged_and_wait_longer_each_time_up_to_a_bound(
 
 def test_wakes_do_not_make_a_broken_tick_spin() -> None:
     async def main() -> None:
-        ticks = Ticks(OSError("no database"))
+        ticks = Ticks(BROKEN)
         loop = Loop("test", ticks, interval_seconds=LONG)
         loop.start()
         for _ in range(20):
@@ -154,7 +157,7 @@ def test_wakes_do_not_make_a_broken_tick_spin() -> None:
 
 def test_many_failures_overflow_nothing() -> None:
     async def main() -> None:
-        ticks = Ticks(*[OSError("no database")] * 2000, False)
+        ticks = Ticks(*[BROKEN] * 2000, IDLE)
         loop = Loop("test", ticks, interval_seconds=1)
         loop.start()
         await ticks.all_done.wait()
@@ -190,7 +193,7 @@ def test_stop_lets_a_running_tick_finish_and_may_be_called_again() -> None:
 
 def test_start_and_stop_come_in_any_order() -> None:
     async def main() -> None:
-        ticks = Ticks(False)
+        ticks = Ticks(IDLE)
         started_twice = Loop("test", ticks, interval_seconds=LONG)
         started_twice.start()
         started_twice.start()

@@ -46,7 +46,7 @@ class TasksController(Controller):
     ) -> Response[Task]:
         """Create a task."""
         request.user.require(Role.OPERATOR)
-        task = await tasks.create(data, created_by=request.user.user_id)
+        task = await tasks.create(data, by=request.user)
         return _answer(task, headers={"Location": f"/api/v1/tasks/{task.task_id}"})
 
     @get("/{task_id:str}", operation_id="getTask", responses=READS)
@@ -71,7 +71,8 @@ class TasksController(Controller):
     ) -> Response[Task]:
         """Replace a task's definition. Executions that have not been claimed use the new one."""
         request.user.require(Role.OPERATOR)
-        return _answer(await tasks.replace(task_id, data, if_version=required_version(if_match)))
+        version = required_version(if_match)
+        return _answer(await tasks.replace(task_id, data, by=request.user, if_version=version))
 
     @patch(
         "/{task_id:str}",
@@ -90,7 +91,8 @@ class TasksController(Controller):
     ) -> Response[Task]:
         """Change parts of a task; what is left out stays."""
         request.user.require(Role.OPERATOR)
-        return _answer(await tasks.patch(task_id, data, if_version=required_version(if_match)))
+        version = required_version(if_match)
+        return _answer(await tasks.patch(task_id, data, by=request.user, if_version=version))
 
     @delete("/{task_id:str}", operation_id="deleteTask", responses=DELETES)
     async def delete_task(
@@ -98,7 +100,7 @@ class TasksController(Controller):
     ) -> None:
         """Delete a task that no job uses."""
         request.user.require(Role.OPERATOR)
-        await tasks.delete(task_id)
+        await tasks.delete(task_id, by=request.user)
 
 
 def _answer(task: Task, *, headers: dict[str, str] | None = None) -> Response[Task]:

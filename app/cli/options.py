@@ -29,7 +29,7 @@ def body_options(function: Function) -> Function:
             "assignments",
             multiple=True,
             metavar="NAME=VALUE",
-            help="Set a field of the API's body; the value is JSON or else text: retry.max=5",
+            help="Set a field of the API's body; the value is JSON or else text: resource_requirements.max_retries=5",
         ),
         click.option("-f", "--file", type=click.File("rb"), help="Body as JSON; - reads stdin"),
     ):

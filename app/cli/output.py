@@ -36,8 +36,9 @@ class Output:
                 for item in items:
                     click.echo(msgspec.json.encode(item))
             case Form.TSV:
+                found = list(items)  # before the headings: a list that cannot be read prints nothing
                 click.echo("\t".join(column.heading for column in columns))
-                for item in items:
+                for item in found:
                     click.echo("\t".join(one_line(text_of(lookup(item, column.field))) for column in columns))
             case Form.TABLE:
                 from app.cli.tables import (

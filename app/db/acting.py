@@ -3,15 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.db.actors import acting_as
 from app.domain.access import Principal
 
 
 @asynccontextmanager
 async def acting(engine: AsyncEngine, by: Principal) -> AsyncIterator[AsyncConnection]:
     """Open a transaction whose changes the audit triggers put down to this user."""
-    async with engine.begin() as connection:
-        await connection.execute(select(func.set_config("onthedot.actor", f"user:{by.user_id}", True)))  # noqa: FBT003 - SQL's
+    async with acting_as(engine, f"user:{by.user_id}") as connection:
         yield connection

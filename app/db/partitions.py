@@ -23,20 +23,33 @@ def ensure(connection: Connection, *, days_ahead: int = DAYS_AHEAD) -> None:
         connection.execute(text(statement))
 
 
-async def fetch_making_partitions(pool: Pool, query: str, *arguments: object) -> list[asyncpg.Record]:
+async def fetch_making_partitions(
+    pool: Pool, query: str, *arguments: object, durable: bool = True
+) -> list[asyncpg.Record]:
     """Run a statement that writes into daily tables; where its day has no partition yet, make it and run it again.
 
     No default partition takes such rows instead: it would have to be scanned whenever a partition is added.
+    `durable` False: its commit does not wait for the log to be flushed.
     """
     try:
-        return await pool.fetch(query, *arguments)
+        return await _fetch(pool, query, arguments, durable=durable)
     except asyncpg.CheckViolationError as error:
         if "no partition of relation" not in str(error):
             raise
     today = await pool.fetchval(_TODAY)
     for statement in _create_statements(today, days_ahead=1):
         await pool.execute(statement)
-    return await pool.fetch(query, *arguments)
+    return await _fetch(pool, query, arguments, durable=durable)
+
+
+async def _fetch(
+    pool: Pool, query: str, arguments: tuple[object, ...], *, durable: bool
+) -> list[asyncpg.Record]:
+    if durable:
+        return await pool.fetch(query, *arguments)
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SET LOCAL synchronous_commit = off")
+        return await connection.fetch(query, *arguments)
 
 
 def _create_statements(today: date, *, days_ahead: int) -> Iterator[str]:

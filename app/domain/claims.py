@@ -19,8 +19,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     job_id: UUID
     user_id: str
     task_id: str
-    task_version: int | None
-    """Version of the task to run; None: the task is gone."""
+    task_revision: int | None
+    """Revision of the task to run; None: the task is gone."""
     queue: str
     priority: int
     status: str
@@ -43,7 +43,7 @@ class TaskToRun(msgspec.Struct, frozen=True):
     """What a worker needs to know of a task."""
 
     task_id: str
-    version: int
+    revision: int
     execution_handler: str
     timeout_seconds: float
     backoff: Backoff

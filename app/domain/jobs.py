@@ -10,7 +10,7 @@ import msgspec
 from app.domain.ids import new_execution_id, new_job_id, shard_of
 from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns, schedule_columns
 
-Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}\Z")]
+Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$(?!\n)")]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=3)]
 MaxRetries = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 TimeoutSeconds = Annotated[float, msgspec.Meta(gt=0, le=31 * 86_400)]
@@ -41,8 +41,8 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True):
     job_id: UUID
     user_id: str
     task_id: str
-    task_version: int
-    """Version of the task whose schema the parameters satisfy."""
+    task_revision: int
+    """Revision of the task whose schema the parameters satisfy."""
     name: str | None
     tags: list[str]
     overlap: str
@@ -63,7 +63,7 @@ def plan_job(
     request: JobRequest,
     *,
     user_id: str,
-    task_version: int,
+    task_revision: int,
     now: datetime,
     unix_microseconds: int,
     aliases: Mapping[str, str],
@@ -82,7 +82,7 @@ def plan_job(
         job_id=job_id,
         user_id=user_id,
         task_id=request.task_id,
-        task_version=task_version,
+        task_revision=task_revision,
         name=request.name,
         tags=request.tags,
         overlap=request.overlap,

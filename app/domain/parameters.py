@@ -31,11 +31,11 @@ class ParameterSchema:
 
     def check(self, parameters: dict[str, Any]) -> None:
         """Raise `InvalidParameters` with a pointer for each error, at most `MAX_ERRORS` of them."""
+        if self._validator.is_valid(parameters):
+            return
         errors: list[FieldError] = []
         for error in self._validator.iter_errors(parameters):
-            errors.append(
-                FieldError(_pointer(error.instance_path), _keyword(error.schema_path), error.message[:500])
-            )
+            errors.append(FieldError(_pointer(error.instance_path), error.kind.name, error.message[:500]))
             if len(errors) == MAX_ERRORS:
                 break
         if errors:
@@ -52,10 +52,6 @@ def _refuse_reference(uri: str) -> NoReturn:
 def _pointer(path: list[str | int]) -> str:
     """Write a path as a JSON pointer (RFC 6901)."""
     return "/parameters" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
-
-
-def _keyword(schema_path: list[str | int]) -> str:
-    return next((str(part) for part in reversed(schema_path) if isinstance(part, str)), "invalid")
 
 
 def _first_line(error: Exception) -> str:

@@ -47,13 +47,13 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     type: ScheduleType
     expression: str | None = None
-    scheduled_time: str | float | int | None = None
-    every: str | float | int | None = None
+    scheduled_time: str | float | None = None
+    every: str | float | None = None
     timezone: str = "UTC"
     gap: Gap = Gap.RUN_AFTER_GAP
     fold: Fold = Fold.FIRST
-    starts_at: str | float | int | None = None
-    ends_at: str | float | int | None = None
+    starts_at: str | float | None = None
+    ends_at: str | float | None = None
 
     def __post_init__(self) -> None:
         """Replace the synonym, so that whatever is stored or shown has one name for it."""

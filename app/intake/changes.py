@@ -79,14 +79,17 @@ class ChangeIntake:
         """Run a job now, apart from its schedule; return the execution. Raises `NotFound`."""
         by.require(Role.OPERATOR)
         execution_id = new_execution_id(job_id, self._clock.unix_microseconds())
-        self._hints.announce([await self._jobs.run(job_id, execution_id, now=self._clock.now())])
+        ready = await self._jobs.run(job_id, execution_id, now=self._clock.now(), actor=_actor(by))
+        self._hints.announce([ready])
         return execution_id
 
     async def cancel_execution(self, execution_id: UUID, *, reason: str | None, by: Principal) -> Cancelling:
         """Cancel an execution: at once if it has not begun, else by asking its worker."""
         by.require(Role.OPERATOR)
         error = _cancelled(by, reason or "no reason given")
-        outcome = await self._executions.cancel(execution_id, error=error, now=self._clock.now())
+        outcome = await self._executions.cancel(
+            execution_id, error=error, now=self._clock.now(), actor=_actor(by), reason=reason
+        )
         if outcome is Cancelling.REQUESTED:
             self._hints.announce_cancel(execution_id)
         return outcome
@@ -95,7 +98,9 @@ class ChangeIntake:
         """Run a finished execution's work again; return the new execution. Raises `Conflict`."""
         by.require(Role.OPERATOR)
         new_id = new_execution_id(execution_id, self._clock.unix_microseconds())
-        ready = await self._executions.run_again(execution_id, new_id, now=self._clock.now())
+        ready = await self._executions.run_again(
+            execution_id, new_id, now=self._clock.now(), actor=_actor(by)
+        )
         if ready is None:
             raise Conflict("only a finished execution whose job still exists can be run again")
         self._hints.announce([ready])

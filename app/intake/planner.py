@@ -43,43 +43,44 @@ class JobPlanner:
         by.require(Role.OPERATOR)
         if fresh:
             await self._ensure_queue(request)
-        user_id = await self._owner(request, by)
-        version = await self._check_parameters(request, fresh=fresh)
+        user_id = await self._owner(request, by, fresh=fresh)
+        revision = await self._check_parameters(request, fresh=fresh)
         return plan_job(
             request,
             user_id=user_id,
-            task_version=version,
+            task_revision=revision,
             now=self._clock.now(),
             unix_microseconds=self._clock.unix_microseconds(),
             aliases=await self._aliases.all(),
             batch_id=batch_id,
         )
 
-    async def _owner(self, request: JobRequest, by: Principal) -> str:
+    async def _owner(self, request: JobRequest, by: Principal, *, fresh: bool) -> str:
         owner = by.owner(request.user_id)
-        if owner != by.user_id and not await self._access.user_exists(owner):
+        if (fresh or owner != by.user_id) and not await self._access.user_exists(owner):
             raise InvalidInput(f"there is no user {owner!r:.140}", pointer="/user_id", code="unknown_user")
         return owner
 
     async def _check_parameters(self, request: JobRequest, *, fresh: bool) -> int:
-        """Check the parameters and return the version of the task whose schema they satisfy.
+        """Check the parameters and return the revision of the task whose schema they satisfy.
 
-        A schema is kept until an insert finds its version outdated, but only the newest may refuse.
+        A schema is kept until an insert finds its revision outdated, but only the newest may refuse.
         """
         if not fresh and (known := self._schemas.get(request.task_id)):
             with suppress(InvalidParameters):
                 known[1].check(request.parameters)
                 return known[0]
-        version, schema = await self._newest_schema(request.task_id)
+        revision, schema = await self._newest_schema(request.task_id)
         schema.check(request.parameters)
-        return version
+        return revision
 
     async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema]:
-        task = await self._tasks.find(task_id)
-        if task is None:
+        found = await self._tasks.schema_of(task_id)
+        if found is None:
             self._schemas.pop(task_id, None)
             raise UnknownTask(f"there is no task {task_id!r:.140}; create it first", pointer="/task_id")
-        known = self._schemas[task_id] = (task.version, ParameterSchema(task.parameter_schema))
+        revision, schema = found
+        known = self._schemas[task_id] = (revision, ParameterSchema(schema))
         return known
 
     async def _ensure_queue(self, request: JobRequest) -> None:

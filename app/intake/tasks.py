@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import Task, TaskStore
+from app.domain.access import Principal
 from app.domain.errors import InvalidInput
 from app.domain.parameters import ParameterSchema
 from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequest, check_handler
@@ -28,18 +29,19 @@ class TaskIntake:
         """Return up to `limit` tasks in the order of their ids, those after `after`."""
         return await self._tasks.list_page(limit=limit, after=after)
 
-    async def create(self, request: TaskRequest, *, created_by: str) -> Task:
+    async def create(self, request: TaskRequest, *, by: Principal) -> Task:
         """Store a new task. Raises `InvalidInput` and `Conflict`."""
-        values = {"task_id": request.task_id, "created_by": created_by}
-        return await self._tasks.create(values | await self._definition(request, request.task_id))
+        values = {"task_id": request.task_id, "created_by": by.user_id}
+        return await self._tasks.create(values | await self._definition(request, request.task_id), by=by)
 
-    async def replace(self, task_id: str, request: TaskReplacement, *, if_version: int | None) -> Task:
+    async def replace(
+        self, task_id: str, request: TaskReplacement, *, by: Principal, if_version: int | None
+    ) -> Task:
         """Give a task a whole new definition. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
-        return await self._tasks.change(
-            task_id, await self._definition(request, task_id), if_version=if_version
-        )
+        values = await self._definition(request, task_id)
+        return await self._tasks.change(task_id, values, by=by, if_version=if_version)
 
-    async def patch(self, task_id: str, request: TaskPatch, *, if_version: int | None) -> Task:
+    async def patch(self, task_id: str, request: TaskPatch, *, by: Principal, if_version: int | None) -> Task:
         """Change parts of a task. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
         values = _given(request)
         resources = values.pop("resource_requirements", None)
@@ -49,11 +51,11 @@ class TaskIntake:
             raise await self._queues.unknown(values["queue"])
         current = (await self._tasks.get(task_id)).resource_requirements
         self._check(values, delays=msgspec.structs.asdict(current) | values)
-        return await self._tasks.change(task_id, values, if_version=if_version)
+        return await self._tasks.change(task_id, values, by=by, if_version=if_version)
 
-    async def delete(self, task_id: str) -> None:
+    async def delete(self, task_id: str, *, by: Principal) -> None:
         """Delete a task. Raises `NotFound`, and `Conflict` while jobs use it."""
-        await self._tasks.delete(task_id)
+        await self._tasks.delete(task_id, by=by)
 
     async def _definition(self, request: TaskRequest | TaskReplacement, task_id: str) -> dict[str, Any]:
         """Return the columns of a whole definition, defaults filled in."""

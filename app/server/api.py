@@ -13,7 +13,7 @@ from app.api.auth import KeyRing
 from app.api.errors import EXCEPTION_HANDLERS
 from app.api.metrics import Metrics
 from app.api.openapi import openapi_config
-from app.api.public import PUBLIC_HANDLERS as HEALTH_HANDLERS
+from app.api.public import PUBLIC_HANDLERS
 from app.api.request_ids import RequestIds
 from app.api.router import API
 from app.db.clock import DatabaseClock
@@ -123,7 +123,7 @@ def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings
         **figures(engine, clock),
     }
     return Litestar(
-        route_handlers=[API, *HEALTH_HANDLERS, *UI_HANDLERS],
+        route_handlers=[API, *PUBLIC_HANDLERS, *UI_HANDLERS],
         state=State({"key_ring": KeyRing(access)}),
         dependencies={name: _provide(part) for name, part in parts.items()},
         middleware=[RequestIds()],

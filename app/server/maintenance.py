@@ -1,23 +1,30 @@
-"""The maintenance process: materializer, reaper, partitions."""
+"""The maintenance process: materializer, reaper, resumer, partitions, retention."""
 
 import asyncio
 
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.pools import open_engine
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.job_control import JobControl
+from app.db.stores.pauses import PauseStore
+from app.db.stores.retention import RetentionStore
 from app.db.stores.schedules import ScheduleStore
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
+from app.maintenance.resumer import Resumer
+from app.maintenance.retention import Retention
 from app.process import POLL_SECONDS, process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
 
 MAINTENANCE_CONNECTIONS = 2
+PARTITIONS_EVERY_SECONDS = 3600.0
+RETENTION_EVERY_SECONDS = 600.0
 
 
 async def run_maintenance(settings: Settings) -> None:
-    """Materialise, reap and keep partitions until SIGTERM."""
+    """Materialise, reap, resume, keep partitions and delete what is old until SIGTERM."""
     async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
         engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
         own.stack.push_async_callback(engine.dispose)
@@ -26,6 +33,13 @@ async def run_maintenance(settings: Settings) -> None:
         materializer = Materializer(
             schedules=ScheduleStore(own.pool), hints=hints, horizon_seconds=settings.horizon_seconds
         )
+        resumer = Resumer(
+            pauses=PauseStore(own.pool),
+            jobs=JobControl(own.pool, horizon_seconds=settings.horizon_seconds),
+            hints=hints,
+        )
+        days = settings.retention_days
+        retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
         reaper = Reaper(executions=executions, hints=hints, lease_seconds=settings.lease_seconds)
         planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
@@ -34,7 +48,9 @@ async def run_maintenance(settings: Settings) -> None:
             planning,
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
-            Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=3600.0),
+            Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
+            Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=PARTITIONS_EVERY_SECONDS),
+            Loop("retention", retention.tick, interval_seconds=RETENTION_EVERY_SECONDS),
         ]
         for loop in loops:
             loop.start()

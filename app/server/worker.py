@@ -80,6 +80,7 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         worker=identity,
         lease_seconds=settings.lease_seconds,
         on_lost=on_lost,
+        on_cut_off=lambda: main_loop.call_soon_threadsafe(own.stop.set),
     )
     settler = Settler(
         executions=executions,
@@ -108,6 +109,7 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         clock=own.clock,
         pool=pool,
         timers=timers,
+        leases=leases,
         worker_id=identity.worker_id,
         slots=settings.concurrency,
         queues=settings.queues,

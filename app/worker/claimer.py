@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from operator import attrgetter
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
@@ -11,7 +10,9 @@ from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
 from app.domain.claims import Claim
 from app.domain.hints import Ready
+from app.domain.ids import SHARDS
 from app.domain.statuses import Status
+from app.worker.leases import LeaseKeeper
 from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
@@ -34,6 +35,7 @@ class Claimer:
         clock: DatabaseClock,
         pool: WorkerPool,
         timers: Timers,
+        leases: LeaseKeeper,
         worker_id: UUID,
         slots: int,
         queues: tuple[str, ...],
@@ -45,6 +47,7 @@ class Claimer:
         self._clock = clock
         self._pool = pool
         self._timers = timers
+        self._leases = leases
         self._worker_id = worker_id
         self._slots = slots
         self._queues = queues
@@ -56,7 +59,9 @@ class Claimer:
         """The last tick left ready work behind for want of a slot: a free one is worth another look."""
 
     async def tick(self) -> bool:
-        """Claim what is ready; return whether anything was."""
+        """Claim what is ready, unless this worker drains; return whether anything was claimed."""
+        if self._leases.draining:
+            return False
         await self._refresh()
         self.starved = self._pool.room <= 0
         if self.starved:
@@ -77,11 +82,22 @@ class Claimer:
         """Return where to claim: where hints point, or, without any, where a look finds work."""
         hinted, self._hinted = self._hinted, set()
         if hinted:
-            return sorted(hinted, key=attrgetter("priority", "due_at"))
+            return self._in_order(hinted)
         queues = self._catalog.to_look_at(self._queues)
         if queues is None:
             return []
-        return await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=queues)
+        found = await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=queues)
+        return self._in_order(found)
+
+    def _in_order(self, places: Iterable[Ready]) -> list[Ready]:
+        """Order by urgency; of equal ones this worker begins at shards of its own, so that workers rarely meet.
+
+        Each goes round all shards from another start: where there is nothing of its own it takes the others'.
+        """
+        start = self._worker_id.int % len(SHARDS)
+        return sorted(
+            places, key=lambda p: (p.priority, (SHARDS.index(p.shard) - start) % len(SHARDS), p.due_at)
+        )
 
     async def _claim(self, place: Ready) -> int:
         """Claim at one place; return how many."""

@@ -48,16 +48,24 @@ class LeaseKeeper:
     """Renews what is held and beats the worker's heart, in a thread.
 
     `hold` and `drop` are called from the worker's loop, the rest happens in the thread; single operations of a
-    dict are atomic, so no lock is needed. `on_lost` is called in the thread with ids of lost executions.
+    dict are atomic, so no lock is needed. `on_lost` is called in the thread with ids of lost executions, and
+    `on_cut_off` when every lease has lapsed.
     """
 
     def __init__(
-        self, dsn: str, *, worker: WorkerIdentity, lease_seconds: float, on_lost: Callable[[set[UUID]], None]
+        self,
+        dsn: str,
+        *,
+        worker: WorkerIdentity,
+        lease_seconds: float,
+        on_lost: Callable[[set[UUID]], None],
+        on_cut_off: Callable[[], object],
     ) -> None:
         self._dsn = dsn
         self._worker = worker
         self._interval_seconds = min(lease_seconds * RENEW_AFTER / 2, 2.0)
         self._on_lost = on_lost
+        self._on_cut_off = on_cut_off
         self._held: dict[UUID, HeldLease] = {}
         self._connection: Connection | None = None
         self._next_beat = 0.0
@@ -92,7 +100,7 @@ class LeaseKeeper:
     async def tick(self) -> bool:
         """Give up what has lapsed, renew what is due, and beat."""
         now = time.monotonic()
-        self._give_up({key for key, held in list(self._held.items()) if held.has_lapsed(now)})
+        self._give_up_lapsed(now)
         async with asyncio.timeout(max(1.0, self._interval_seconds)):
             connection = await self._connected()
             await self._renew(connection, now)
@@ -135,6 +143,16 @@ class LeaseKeeper:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._dsn, application_name="onthedot worker leases")
         return self._connection
+
+    def _give_up_lapsed(self, now: float) -> None:
+        """Give up what nobody could renew in time. If that is everything, this process was cut off or frozen for
+        longer than a lease: it is told to end, and a new one begins without its past."""
+        held = list(self._held.items())
+        lapsed = {execution_id for execution_id, lease in held if lease.has_lapsed(now)}
+        self._give_up(lapsed)
+        if held and len(lapsed) == len(held):
+            log.error("all leases lapsed", extra={"event": "all_leases_lapsed", "executions": len(lapsed)})
+            self._on_cut_off()
 
     def _give_up(self, lost: set[UUID]) -> None:
         for execution_id in lost:

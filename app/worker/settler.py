@@ -50,13 +50,15 @@ class Settler:
         self._hint = hint
         self._lines: list[StoredLine] = []
         self._settlements: list[tuple[Attempt, Settlement]] = []
+        self._relaxed: list[tuple[Attempt, Settlement]] = []
         self._failures: list[tuple[Attempt, FailedAttempt]] = []
         self._releases: list[tuple[Attempt, Claim]] = []
 
     @property
     def waiting(self) -> int:
         """Return how many ended attempts are not durable yet."""
-        return len(self._settlements) + len(self._failures) + len(self._releases)
+        ended = (self._settlements, self._relaxed, self._failures, self._releases)
+        return sum(len(rows) for rows in ended)
 
     def add(self, attempt: Attempt, outcome: Outcome) -> None:
         """Take an ended attempt."""
@@ -65,7 +67,8 @@ class Settler:
             case Succeeded() | Failed() | Cancelled():
                 objective_ms = self._catalog.max_delay_ms(attempt.claim.queue)
                 row = records.settlement(attempt, outcome, ended_at=now, max_delay_ms=objective_ms)
-                self._settlements.append((attempt, row))
+                relaxed = self._catalog.is_relaxed(attempt.claim.queue)
+                (self._relaxed if relaxed else self._settlements).append((attempt, row))
             case Retry():
                 self._failures.append((attempt, records.failed_attempt(attempt, outcome, ended_at=now)))
             case Released():
@@ -85,9 +88,10 @@ class Settler:
         """Write one batch of each kind; return whether anything was written."""
         await self._write_lines()
         settled = await self._write(self._settlements, self._executions.settle)
+        relaxed = await self._write(self._relaxed, self._executions.settle_relaxed)
         failed = await self._write(self._failures, self._retry)
         released = await self._write(self._releases, self._executions.release)
-        return settled or failed or released
+        return settled or relaxed or failed or released
 
     async def _write_lines(self) -> None:
         """Write log lines before outcomes: who sees an execution completed sees its whole log."""

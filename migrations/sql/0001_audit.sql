@@ -132,8 +132,10 @@ CREATE TRIGGER audit_update AFTER UPDATE OF
     priority, max_retries, timeout_seconds, is_active, pause_reason, paused_until ON onthedot.jobs
     FOR EACH ROW EXECUTE FUNCTION onthedot.note_change('job', 'job_id');
 ---
--- Retention deletes as many jobs that have run once as were created; it says so in its log.
+-- Retention deletes as many jobs that have run once as were created; it says so in the program's log. And what was
+-- created in this very transaction, and is taken back, has never been.
 CREATE TRIGGER audit_delete AFTER DELETE ON onthedot.jobs
     FOR EACH ROW WHEN (OLD.schedule_type IN ('RECURRING', 'INTERVAL')
-                       OR current_setting('onthedot.actor', true) IS DISTINCT FROM 'system:retention')
+                       OR current_setting('onthedot.actor', true) IS DISTINCT FROM 'system:retention'
+                       AND OLD.xmin <> pg_current_xact_id()::xid)
     EXECUTE FUNCTION onthedot.note_change('job', 'job_id')

@@ -86,6 +86,8 @@ VALUES ('critical',      0, 100,  180, 10, 100, 'strong',  4, false),
        ('bulk',          3, NULL, 300, 3,  500, 'relaxed', 0, false),
        ('maintenance',   3, NULL, 600, 2,  500, 'strong',  0, true);
 ---
+CREATE SEQUENCE onthedot.task_revisions;
+---
 CREATE TABLE onthedot.tasks (
     task_id                 text PRIMARY KEY CHECK (task_id ~ '^[a-z0-9][a-z0-9_.-]{0,127}$'),
     name                    text NOT NULL,
@@ -105,8 +107,25 @@ CREATE TABLE onthedot.tasks (
     created_by              text NOT NULL,
     created_at              timestamptz NOT NULL DEFAULT now(),
     updated_at              timestamptz NOT NULL DEFAULT now(),
-    version                 integer NOT NULL DEFAULT 1
+    version                 integer NOT NULL DEFAULT 1,
+    revision                bigint NOT NULL DEFAULT 0
 );
+---
+CREATE FUNCTION onthedot.revise_task() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.revision := nextval('onthedot.task_revisions');
+    IF TG_OP = 'UPDATE' THEN
+        NEW.version := OLD.version + 1;
+        NEW.updated_at := now();
+    END IF;
+    RETURN NEW;
+END $$;
+---
+COMMENT ON FUNCTION onthedot.revise_task() IS
+    'Whoever writes a task, by whatever way, raises version and revision: caches live by them';
+---
+CREATE TRIGGER tasks_revise BEFORE INSERT OR UPDATE ON onthedot.tasks
+    FOR EACH ROW EXECUTE FUNCTION onthedot.revise_task();
 ---
 CREATE TABLE onthedot.zone_aliases (
     alias text PRIMARY KEY,
@@ -294,6 +313,8 @@ CREATE TABLE onthedot.execution_history (
 CREATE INDEX history_job ON onthedot.execution_history (job_id, scheduled_time, execution_id);
 ---
 CREATE INDEX history_user ON onthedot.execution_history (user_id, scheduled_time, execution_id);
+---
+CREATE INDEX history_queue ON onthedot.execution_history (queue, completed_at);
 ---
 CREATE INDEX history_newest ON onthedot.execution_history (scheduled_time, execution_id);
 ---

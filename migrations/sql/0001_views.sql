@@ -123,7 +123,7 @@ SELECT e.execution_id, e.job_id, e.task_id, e.user_id, e.queue, e.priority, e.st
   FROM onthedot.queues AS q
  CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint), (3::smallint)) AS p (priority)
   JOIN onthedot.executions AS e ON e.queue = q.queue AND e.priority = p.priority
- WHERE q.paused_at IS NULL AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
+ WHERE (q.paused_at IS NULL OR q.paused_until <= now()) AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
    AND e.due_at < now() - interval '60 s';
 ---
 COMMENT ON VIEW audit.stuck_executions IS

@@ -64,10 +64,11 @@ class Site:
 
     async def task(self, task_id: str, **fields: Any) -> dict[str, Any]:
         """Create a task, unless there is one already."""
-        body = {"task_id": task_id, "execution_handler": "builtin:echo"} | fields
-        answer = await self.post("/tasks", body)
-        if answer.status_code == 409:
-            answer = await self.get(f"/tasks/{task_id}")
+        answer = await self.get(f"/tasks/{task_id}")
+        if answer.status_code == 404:
+            answer = await self.post(
+                "/tasks", {"task_id": task_id, "execution_handler": "builtin:echo"} | fields
+            )
         assert answer.is_success, answer.text
         found: dict[str, Any] = answer.json()
         return found

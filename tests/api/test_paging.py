@@ -1,6 +1,7 @@
 """Lists page by page: every row once, whatever happens meanwhile, and cursors that cannot be misused."""
 
 import base64
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,10 +16,12 @@ from tests.factories import insert, job_row, make_execution, make_executions, ma
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def pages(site: Site, path: str, *, limit: int, between: Any = None) -> list[dict[str, Any]]:
+async def pages(
+    site: Site, path: str, query: dict[str, str], *, limit: int, between: Callable[[], Awaitable[None]]
+) -> list[dict[str, Any]]:
     """Read a list to its end; `between` is awaited after each page."""
     found: list[dict[str, Any]] = []
-    query = {"limit": str(limit)}
+    query = {"limit": str(limit)} | query
     while True:
         answer = await site.get(path, params=query)
         assert answer.status_code == 200, answer.text
@@ -29,8 +32,7 @@ async def pages(site: Site, path: str, *, limit: int, between: Any = None) -> li
             return found
         assert len(page["items"]) == limit
         query["cursor"] = page["next_cursor"]
-        if between is not None:
-            await between()
+        await between()
 
 
 async def test_a_thousand_jobs_of_one_moment_are_each_listed_once_while_others_come_and_go(
@@ -46,7 +48,7 @@ async def test_a_thousand_jobs_of_one_moment_are_each_listed_once_while_others_c
         await make_job(site.pool, user_id="crowd")
         await site.pool.execute("DELETE FROM onthedot.jobs WHERE job_id = ANY ($1)", fleeting)
 
-    found = await pages(site, "/jobs?user_id=crowd", limit=7, between=come_and_go)
+    found = await pages(site, "/jobs", {"user_id": "crowd"}, limit=7, between=come_and_go)
 
     listed = [UUID(job["job_id"]) for job in found]
     assert sorted(set(listed) & ids) == sorted(ids)
@@ -78,7 +80,7 @@ async def test_executions_are_each_listed_once_while_they_end(site: Site) -> Non
                     scheduled_time=now,
                 )
 
-    found = await pages(site, "/executions?task_id=crowd", limit=7, between=end_some)
+    found = await pages(site, "/executions", {"task_id": "crowd"}, limit=7, between=end_some)
 
     listed = [UUID(execution["execution_id"]) for execution in found]
     assert listed == sorted({*running, *ended}, reverse=True)

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +77,7 @@ async def test_a_listener_notices_that_its_connection_is_gone_and_makes_another(
     async def hears_again() -> bool:
         try:
             await listener.tick()
-        except Exception:
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return False
         return listener.hears
 

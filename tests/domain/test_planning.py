@@ -140,7 +140,7 @@ def test_a_watermark_ahead_of_the_horizon_stays() -> None:
 SCHEDULES = st.one_of(
     st.builds(
         Interval,
-        every_seconds=st.sampled_from([1, 7, 60, 3600, 90_000]),
+        every_seconds=st.sampled_from([30, 60, 3600, 90_000]),
         anchor=st.just(START),
         ends_at=st.none() | st.just(START + 2 * DAY),
     ),
@@ -162,7 +162,7 @@ GAPS = st.lists(
 
 
 @given(schedule=SCHEDULES, policy=POLICIES, gaps=GAPS, horizon=st.sampled_from([MINUTE, HOUR, DAY]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_instant_is_judged_once_whenever_somebody_looks(
     schedule: Schedule, policy: MisfirePolicy, gaps: list[timedelta], horizon: timedelta
 ) -> None:

@@ -58,7 +58,7 @@ def a_claim(*, attempt_number: int, max_attempts: int) -> Claim:
     """Return a claim of which only the attempts matter."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return Claim(
-        shard=298, execution_id=uuid4(), job_id=uuid4(), user_id="ada", task_id="report", task_version=1,
+        shard=298, execution_id=uuid4(), job_id=uuid4(), user_id="ada", task_id="report", task_revision=1,
         queue="general", priority=2, status="RUNNING", trigger="schedule", scheduled_time=now, due_at=now,
         first_due_at=now, parameters="{}", timeout_seconds=None, max_attempts=max_attempts,
         attempt_number=attempt_number, lease_epoch=1, claimed_at=now, lease_expires_at=now, lateness_ms=None,

@@ -27,6 +27,7 @@ def _today() -> datetime:
 
 FIRST, SECOND = uuid4(), uuid4()
 """Two workers."""
+HELD = True
 FENCE = " AND e.lease_epoch = x.lease_epoch"
 
 
@@ -63,7 +64,7 @@ class World:
             "reap": lambda c: c.fetch(load("reap_running"), shard, 5, FAILURE),
             "reap_ahead": lambda c: c.fetch(load("reap_scheduled"), shard, 5),
             "cancel": lambda c: c.fetch(load("cancel_waiting"), shard, self.execution_id, FAILURE),
-            "hold": lambda c: c.fetch(load("replan_waiting"), shard, self.job_id, None, True, _today()),
+            "hold": lambda c: c.fetch(load("replan_waiting"), shard, self.job_id, None, HELD, _today()),
             "drop": lambda c: c.fetch(load("drop_planned"), shard, self.job_id, _at("1970-01-01T00:00:00Z")),
         }  # fmt: skip
         return operations[name]
@@ -79,7 +80,7 @@ TOOK_BACK = {"cancel", "hold", "drop"}
 async def world(pool: Pool, state: str, *, fenced: bool = True) -> AsyncIterator[World]:
     """Make one execution in a state: waiting, leased ahead, running, or running with a lease that has lapsed."""
     for table in ("executions", "execution_history", "attempts", "jobs", "ledger_ranges"):
-        await pool.execute(f"DELETE FROM onthedot.{table}")  # TRUNCATE of so many partitions takes a second
+        await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - TRUNCATE of so many partitions takes a second
     job_id = await make_job(pool)
     columns: dict[str, Any] = {"job_id": job_id, "task_id": "report", "due_in_seconds": -1}
     if state != "waiting":

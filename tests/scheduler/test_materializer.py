@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,11 @@ TASK = """INSERT INTO onthedot.tasks (task_id, name, execution_handler, created_
           VALUES ('t', 't', 'builtin:noop', 'u', 'bulk', 1, 7) ON CONFLICT DO NOTHING"""
 
 
+OWNER = (
+    "INSERT INTO onthedot.users (user_id, name, role) VALUES ('u', 'u', 'operator') ON CONFLICT DO NOTHING"
+)
+
+
 def materializer(pool: Pool, *, horizon_seconds: float = 3600) -> Materializer:
     return Materializer(
         schedules=ScheduleStore(pool), hints=HintSender(pool), horizon_seconds=horizon_seconds
@@ -28,10 +34,12 @@ def materializer(pool: Pool, *, horizon_seconds: float = 3600) -> Materializer:
 
 async def make_job(pool: Pool, clock: DatabaseClock, schedule: dict[str, Any], **request: Any) -> UUID:
     await pool.execute(TASK)
+    await pool.execute(OWNER)
+    revision = await pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = 't'")
     job = plan_job(
         msgspec.convert({"task_id": "t", "schedule": schedule} | request, JobRequest),
         user_id="u",
-        task_version=1,
+        task_revision=revision,
         now=clock.now(),
         unix_microseconds=clock.unix_microseconds(),
         aliases={},
@@ -63,9 +71,7 @@ async def test_creates_each_occurrence_once_with_what_the_claim_decides_by(
 
     rows = await pool.fetch("SELECT * FROM onthedot.executions ORDER BY scheduled_time")
     assert len(rows) == 6
-    assert {b["scheduled_time"] - a["scheduled_time"] for a, b in zip(rows, rows[1:], strict=False)} == {
-        timedelta(minutes=10)
-    }
+    assert {b["scheduled_time"] - a["scheduled_time"] for a, b in pairwise(rows)} == {timedelta(minutes=10)}
     row = rows[0]
     assert (row["queue"], row["priority"], row["max_attempts"]) == ("bulk", 0, 8)
     assert row["due_at"] == row["first_due_at"] == row["scheduled_time"]

@@ -32,6 +32,10 @@ from app.worker.output import OutputCapture
 from app.worker.worker import Worker
 from tests.polling import DEADLINE_SECONDS, eventually
 
+OWNER = (
+    "INSERT INTO onthedot.users (user_id, name, role) VALUES ('t', 't', 'operator') ON CONFLICT DO NOTHING"
+)
+
 
 @dataclass(kw_only=True)
 class Bench:
@@ -92,10 +96,12 @@ class Bench:
         if in_seconds is not None:
             at = self.clock.now() + timedelta(seconds=in_seconds)
             schedule = {"type": "ONCE", "scheduled_time": at.isoformat()}
+        revision = await self.pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = $1", task_id)
+        await self.pool.execute(OWNER)
         job = plan_job(
             msgspec.convert({"task_id": task_id, "schedule": schedule} | request, JobRequest),
             user_id="t",
-            task_version=1,
+            task_revision=revision,
             now=self.clock.now(),
             unix_microseconds=self.clock.unix_microseconds(),
             aliases={},

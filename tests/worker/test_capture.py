@@ -1,7 +1,5 @@
 """What handlers log and print, captured for their execution and for nobody else."""
 
-# ruff: noqa: T201 - handlers print
-
 import asyncio
 import contextvars
 import io

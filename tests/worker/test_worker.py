@@ -3,6 +3,7 @@
 import threading
 import time
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import psycopg
@@ -16,6 +17,12 @@ from tests.worker.conftest import Bench
 
 Register = dict[str, Handler]
 CANCELLED = msgspec.json.encode(Failure.build("Cancelled", "cancelled by ada", Category.UNKNOWN)).decode()
+
+
+async def cancel(bench: Bench, execution_id: UUID) -> Cancelling:
+    """Cancel an execution as ada."""
+    control, now = ExecutionControl(bench.pool), bench.clock.now()
+    return await control.cancel(execution_id, error=CANCELLED, now=now, actor="user:ada", reason=None)
 
 
 async def test_runs_a_job_and_records_everything(bench: Bench) -> None:
@@ -352,32 +359,38 @@ async def test_cancelling_a_running_execution_stops_it(bench: Bench, register: R
 
     register["listens"] = listens
     await bench.start_worker()
-    control = ExecutionControl(bench.pool)
     sleeping = await bench.job(await bench.task("builtin:sleep"), parameters={"seconds": 60})
     listening = await bench.job(await bench.task("python:listens"))
     for execution_id in (sleeping, listening):
         await bench.in_status(execution_id, "RUNNING")
 
-        outcome = await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now())
+        outcome = await cancel(bench, execution_id)
 
         assert outcome is Cancelling.REQUESTED
         execution = await bench.ended(execution_id)
         assert (execution.status, execution.disposition) == (Status.CANCELLED, "cancelled")
         assert execution.error_details == "cancelled by ada"
         assert [a.outcome for a in await bench.attempts(execution_id)] == ["cancelled"]
-        assert await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now()) is Cancelling.ENDED
+        assert await cancel(bench, execution_id) is Cancelling.ENDED
     assert stopped.wait(5)
 
 
 async def test_what_is_cancelled_before_its_instant_never_runs(bench: Bench) -> None:
-    await bench.start_worker()
-    control = ExecutionControl(bench.pool)
-    execution_id = await bench.job(await bench.task("builtin:noop"), in_seconds=0.8)
+    worker = await bench.start_worker()
+    execution_id = await bench.job(await bench.task("builtin:noop"), in_seconds=1.9)
+    worker.wake()
     await bench.in_status(execution_id, "SCHEDULED")
 
-    assert await control.cancel(execution_id, error=CANCELLED, now=bench.clock.now()) is Cancelling.CANCELLED
+    assert await cancel(bench, execution_id) is Cancelling.CANCELLED
 
-    after = await bench.job("builtin-noop", in_seconds=0.8)
+    after = await bench.job("builtin-noop", in_seconds=1.9)
     await bench.ended(after)
     execution = await bench.ended(execution_id)
     assert (execution.status, execution.attempt_number, execution.started_at) == (Status.CANCELLED, 0, None)
+
+
+async def test_a_relaxed_queue_settles_too(bench: Bench) -> None:
+    await bench.start_worker()
+    execution_id = await bench.job(await bench.task("builtin:echo", queue="bulk"), parameters={"n": 1})
+
+    assert (await bench.ended(execution_id)).result == {"n": 1}

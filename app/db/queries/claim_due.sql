@@ -23,7 +23,7 @@ WITH due AS MATERIALIZED (
      WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM due))
     RETURNING e.*
 )
-SELECT c.shard, c.execution_id, c.job_id, c.user_id, c.task_id, t.version AS task_version, c.queue, c.priority,
+SELECT c.shard, c.execution_id, c.job_id, c.user_id, c.task_id, t.revision AS task_revision, c.queue, c.priority,
        c.status, c.trigger, c.scheduled_time, c.due_at, c.first_due_at, c.parameters, c.timeout_seconds,
        c.max_attempts, c.attempt_number, c.lease_epoch, c.claimed_at, c.lease_expires_at, c.lateness_ms
   FROM claimed AS c LEFT JOIN onthedot.tasks AS t ON t.task_id = c.task_id

@@ -21,13 +21,6 @@ from app.domain.stored_schedule import SCHEDULE_FIELDS, stored_schedule
 NEXT_OCCURRENCES = 5
 
 
-class TimezoneView(msgspec.Struct, frozen=True):
-    """A time zone as it was asked for, and the IANA zone it stands for."""
-
-    requested: str
-    resolved: str
-
-
 class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as it is read back."""
 
@@ -123,7 +116,8 @@ class JobReads:
 
 _SCHEDULE = ("expression", "scheduled_time", "timezone", "timezone_requested", "gap", "fold", "starts_at",
              "ends_at", "misfire", "misfire_grace_seconds")  # fmt: skip
-_HIDDEN = ("shard", "materialized_until", "materialize_at")
+_PLAIN = frozenset(JobView.__struct_fields__) - {"schedule", "next_occurrences"}
+"""What a job shows just as its columns have it."""
 
 
 def view_of_new(job: NewJob) -> JobView:
@@ -133,16 +127,14 @@ def view_of_new(job: NewJob) -> JobView:
     return _view(values | {"is_active": True, "version": 1}, job.created_at)
 
 
-def _view(values: dict[str, Any], now: datetime) -> JobView:
+def _view(values: Mapping[str, Any], now: datetime) -> JobView:
     upcoming = _upcoming(values, now)
     schedule = ScheduleView(
-        type=values.pop("schedule_type"),
-        every=values.pop("every_seconds"),
-        **{name: values.pop(name) for name in _SCHEDULE},
+        type=values["schedule_type"],
+        every=values["every_seconds"],
+        **{name: values[name] for name in _SCHEDULE},
     )
-    for name in _HIDDEN:
-        del values[name]
-    return JobView(**values, schedule=schedule, next_occurrences=upcoming)
+    return JobView(**{name: values[name] for name in _PLAIN}, schedule=schedule, next_occurrences=upcoming)
 
 
 def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select,
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.actors import BOOTSTRAP, acting_as
 from app.db.tables import api_keys, login_tokens, sessions, users
 from app.domain.access import Principal, Role, hash_secret, shown_prefix
 
@@ -50,7 +51,7 @@ class AccessStore:
 
     async def ensure_admin(self, key: str, *, key_id: UUID) -> None:
         """Make sure that the admin exists and that this key is one of theirs."""
-        async with self._engine.begin() as connection:
+        async with acting_as(self._engine, BOOTSTRAP) as connection:
             admin = {"user_id": ADMIN_USER_ID, "name": "Administrator", "role": Role.ADMIN.value}
             await connection.execute(upsert(users).values(**admin).on_conflict_do_nothing())
             row = {

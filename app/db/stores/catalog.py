@@ -9,7 +9,7 @@ from app.domain.retry import Backoff, RetryPolicy
 DEFAULT_MAX_DELAY_MS = 2000
 """Lateness objective of a queue that names none."""
 
-_TASKS = """SELECT task_id, version, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
+_TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
                    retry_max_delay_seconds FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
 _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
                     paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
@@ -19,7 +19,7 @@ _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
 class Catalog:
     """The newest definition of every task seen, and all queues.
 
-    A claim carries the version its task has at that moment; an older one in the cache is read anew.
+    A claim carries the revision its task has at that moment; an older one in the cache is read anew.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -53,7 +53,7 @@ class Catalog:
                     row["retry_max_delay_seconds"],
                 )
                 self._tasks[row["task_id"]] = TaskToRun(
-                    row["task_id"], row["version"], row["execution_handler"], row["timeout_seconds"], backoff
+                    row["task_id"], row["revision"], row["execution_handler"], row["timeout_seconds"], backoff
                 )
 
     def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:
@@ -67,6 +67,11 @@ class Catalog:
             q.queue for q in self.queues.values() if not q.paused and (not served or q.queue in served)
         ] or None
 
+    def is_relaxed(self, queue: str) -> bool:
+        """Tell whether a crash may repeat the record of this queue's completions."""
+        known = self.queues.get(queue)
+        return known is not None and known.relaxed
+
     def max_delay_ms(self, queue: str) -> int:
         """Return the lateness objective of a queue."""
         known = self.queues.get(queue)
@@ -74,10 +79,10 @@ class Catalog:
 
     def task_of(self, claim: Claim) -> TaskToRun | None:
         """Return the task of a claim; None where the task is gone."""
-        return self._tasks.get(claim.task_id) if claim.task_version is not None else None
+        return self._tasks.get(claim.task_id) if claim.task_revision is not None else None
 
     def _is_stale(self, claim: Claim) -> bool:
-        if claim.task_version is None:
+        if claim.task_revision is None:
             return False
         known = self._tasks.get(claim.task_id)
-        return known is None or known.version < claim.task_version
+        return known is None or known.revision < claim.task_revision

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import cast
 from uuid import UUID
 
-from app.db.pools import Pool
+from app.db.actors import note_action
+from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
@@ -25,23 +27,50 @@ class Cancelling(StrEnum):
 
 
 class ExecutionControl:
-    """Each method decides by the row itself, in one statement: who changes it first wins."""
+    """Each method decides by the row itself, in one statement: who changes it first wins.
+
+    What was done is written into the audit log in the same transaction: executions have no triggers.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def cancel(self, execution_id: UUID, *, error: str, now: datetime) -> Cancelling:
+    async def cancel(
+        self, execution_id: UUID, *, error: str, now: datetime, actor: str, reason: str | None
+    ) -> Cancelling:
         """Cancel an execution; `error` (JSON of a `Failure`) says who did and why."""
-        shard = shard_of(execution_id)
         for _ in range(TRIES):
-            if await self._pool.fetch(load("cancel_waiting"), shard, execution_id, error):
-                return Cancelling.CANCELLED
-            if await self._pool.fetch(load("request_cancel"), shard, execution_id, now, error):
-                return Cancelling.REQUESTED
+            async with self._pool.acquire() as pooled, pooled.transaction():
+                connection = cast("Connection", pooled)
+                outcome = await _cancel(connection, execution_id, error=error, now=now)
+                if outcome is not None:
+                    after = {"cancelling": outcome}
+                    await note_action(
+                        connection, "execution.cancel", execution_id, actor=actor, after=after, reason=reason
+                    )
+                    return outcome
         return Cancelling.ENDED
 
-    async def run_again(self, execution_id: UUID, new_id: UUID, *, now: datetime) -> Ready | None:
+    async def run_again(self, execution_id: UUID, new_id: UUID, *, now: datetime, actor: str) -> Ready | None:
         """Do again what a finished execution did; None where it is not finished or its job is gone."""
         shard = shard_of(execution_id)
-        row = await self._pool.fetchrow(load("run_again"), shard, execution_id, new_id, now)
-        return Ready(shard, *row) if row else None
+        async with self._pool.acquire() as pooled, pooled.transaction():
+            connection = cast("Connection", pooled)
+            row = await connection.fetchrow(load("run_again"), shard, execution_id, new_id, now)
+            if row is None:
+                return None
+            after = {"execution_id": new_id}
+            await note_action(connection, "execution.retry", execution_id, actor=actor, after=after)
+            return Ready(shard, *row)
+
+
+async def _cancel(
+    connection: Connection, execution_id: UUID, *, error: str, now: datetime
+) -> Cancelling | None:
+    """Cancel what has not begun, ask what runs to stop; None: neither, at this moment."""
+    shard = shard_of(execution_id)
+    if await connection.fetch(load("cancel_waiting"), shard, execution_id, error):
+        return Cancelling.CANCELLED
+    if await connection.fetch(load("request_cancel"), shard, execution_id, now, error):
+        return Cancelling.REQUESTED
+    return None

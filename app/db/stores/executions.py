@@ -116,7 +116,11 @@ class ExecutionStore:
             armed.update((row[0], row[1]) for row in rows)
         return armed
 
-    async def settle(self, settlements: Iterable[Settlement]) -> set[UUID]:
+    async def settle_relaxed(self, settlements: Iterable[Settlement]) -> set[UUID]:
+        """Settle without waiting for the log to be flushed: a crash may bring executions back, never lose one."""
+        return await self.settle(settlements, durable=False)
+
+    async def settle(self, settlements: Iterable[Settlement], *, durable: bool = True) -> set[UUID]:
         """Move finished executions to the history; return the ids of those that were still ours."""
         kept: set[UUID] = set()
         for shard, group in _grouped(settlements):
@@ -135,6 +139,7 @@ class ExecutionStore:
                 [s.result for s in group],
                 [s.result_truncated for s in group],
                 [s.error for s in group],
+                durable=durable,
             )
             kept.update(row[0] for row in rows)
         return kept

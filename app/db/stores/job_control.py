@@ -8,10 +8,10 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from app.db.actors import act_as
+from app.db.actors import act_as, note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
-from app.db.stores.schedules import note_passed_over, store_plans
+from app.db.stores.schedules import advance, note_passed_over, store_plans
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
 from app.domain.hints import Ready
 from app.domain.ids import new_execution_id, shard_of
@@ -75,15 +75,19 @@ class JobControl:
             await connection.execute(load("delete_job"), job["shard"], job_id)
             return Changed(await _begun(connection, job_id), [])
 
-    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime) -> Ready:
+    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime, actor: str) -> Ready:
         """Create an execution apart from the schedule, under this id. Raises `NotFound`."""
-        shard = shard_of(job_id)
-        row = await self._pool.fetchrow(
-            load("run_job"), shard, job_id, execution_id, now, "manual", str(execution_id)
-        )
-        if row is None:
-            raise NotFound(f"there is no job {job_id}")
-        return Ready(shard, *row)
+        async with self._pool.acquire() as pooled, pooled.transaction():
+            connection = cast("Connection", pooled)
+            shard = (await _lock(connection, job_id))["shard"]
+            args = (shard, job_id, execution_id, now, "manual", str(execution_id))
+            row = await connection.fetchrow(load("run_job"), *args)
+            if row is None:
+                raise NotFound(f"the task or the queue of the job {job_id} is gone")
+            await note_action(
+                connection, "job.run", job_id, actor=actor, after={"execution_id": execution_id}
+            )
+            return Ready(shard, *row)
 
     async def _replan(
         self, connection: Connection, before: asyncpg.Record, after: dict[str, Any], change: Change
@@ -110,16 +114,17 @@ class JobControl:
     async def _plan(
         self, connection: Connection, before: asyncpg.Record, after: dict[str, Any]
     ) -> list[Ready]:
-        """Plan a repeating job from now on, after whatever of it has begun."""
+        """Plan a repeating job from now or the end of its pause on, after whatever of it has begun."""
         shard, job_id, now = before["shard"], before["job_id"], before["now"]
+        since = _counts_since(before, after)
         begun = await connection.fetch(load("begun_of_job"), shard, job_id)
-        watermark = max([now, *(row["scheduled_time"] for row in begun)])
+        watermark = max([since, *(row["scheduled_time"] for row in begun)])
+        if not before["is_active"] and before["schedule_type"] in REPEATING:
+            watermark = max(watermark, before["materialized_until"])
+            await _note_paused(connection, before, until=since)
         if not after["is_active"]:
-            args = (shard, [job_id], [watermark], [None])
-            await connection.execute(load("advance_jobs"), *args)
+            await advance(connection, shard, [(job_id, watermark, None)])
             return []
-        if not before["is_active"]:
-            await _note_paused(connection, before)
         policy = MisfirePolicy(Misfire(after["misfire"]), after["misfire_grace_seconds"])
         planned = plan(_schedule(after), policy, materialized_until=watermark, now=now, horizon=self._horizon)
         return await store_plans(connection, shard, [(job_id, planned)], now=now)
@@ -161,9 +166,16 @@ async def _begun(connection: Connection, job_id: UUID) -> list[UUID]:
     return [row[0] for row in await connection.fetch(load("begun_of_job"), shard_of(job_id), job_id)]
 
 
-async def _note_paused(connection: Connection, job: asyncpg.Record) -> None:
+def _counts_since(before: asyncpg.Record, after: dict[str, Any]) -> datetime:
+    """Return since when a change holds: a pause with an end ended then, however late that is noticed."""
+    now: datetime = before["now"]
+    ended: datetime | None = before["paused_until"] if after["is_active"] else None
+    return now if ended is None else min(now, ended)
+
+
+async def _note_paused(connection: Connection, job: asyncpg.Record, *, until: datetime) -> None:
     """Enter the instants into the ledger that passed while the job was paused."""
-    passed = passed_while_paused(_schedule(job), after=job["materialized_until"], until=job["now"])
+    passed = passed_while_paused(_schedule(job), after=job["materialized_until"], until=until)
     await _note(connection, job, passed)
 
 

@@ -14,7 +14,7 @@ from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 
 _FIELDS = (
-    "shard", "job_id", "user_id", "task_id", "task_version", "name", "tags", "schedule_type", "expression",
+    "shard", "job_id", "user_id", "task_id", "task_revision", "name", "tags", "schedule_type", "expression",
     "scheduled_time", "every_seconds", "timezone", "timezone_requested", "gap", "fold", "starts_at", "ends_at",
     "misfire", "misfire_grace_seconds", "overlap", "parameters", "queue", "priority", "max_retries",
     "timeout_seconds", "materialize_at", "created_at", "execution_id", "due_at", "batch_id",

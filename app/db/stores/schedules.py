@@ -71,14 +71,16 @@ async def store_plans(
         rows = await connection.fetch(load("materialize"), shard, *map(list, zip(*instants, strict=True)))
         created = [Ready(shard, *row) for row in rows]
     await note_passed_over(connection, shard, [(job_id, r) for job_id, p in plans for r in p.passed_over])
-    await connection.execute(
-        load("advance_jobs"),
-        shard,
-        [job_id for job_id, _ in plans],
-        [p.materialized_until for _, p in plans],
-        [p.materialize_at for _, p in plans],
-    )
+    marks = [(job_id, p.materialized_until, p.materialize_at) for job_id, p in plans]
+    await advance(connection, shard, marks)
     return created
+
+
+async def advance(
+    connection: Connection, shard: int, marks: Sequence[tuple[UUID, datetime, datetime | None]]
+) -> None:
+    """Move watermarks: of each locked job, until when it is planned, and when to look at it next."""
+    await connection.execute(load("advance_jobs"), shard, *map(list, zip(*marks, strict=True)))
 
 
 async def note_passed_over(

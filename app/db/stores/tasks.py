@@ -5,11 +5,13 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, delete, func, insert, select, text, update
+from sqlalchemy import Row, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.db.acting import acting
 from app.db.tables import jobs, tasks
+from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.tasks import ResourceRequirements
 
@@ -35,7 +37,7 @@ _RESOURCES = tuple(ResourceRequirements.__struct_fields__)
 
 
 class TaskStore:
-    """Reads and writes tasks. Each method is one transaction."""
+    """Reads and writes tasks. Each method is one transaction; who changes something is `by`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -45,11 +47,12 @@ class TaskStore:
         async with self._engine.connect() as connection:
             return await _get(connection, task_id)
 
-    async def find(self, task_id: str) -> Task | None:
-        """Return a task, or None."""
+    async def schema_of(self, task_id: str) -> tuple[int, dict[str, Any]] | None:
+        """Return a task's revision and its parameter_schema, or None."""
+        statement = select(tasks.c.revision, tasks.c.parameter_schema).where(tasks.c.task_id == task_id)
         async with self._engine.connect() as connection:
-            row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).one_or_none()
-        return _task(row) if row else None
+            row = (await connection.execute(statement)).one_or_none()
+        return (row.revision, row.parameter_schema) if row else None
 
     async def list_page(self, *, limit: int, after: str | None) -> list[Task]:
         """Return up to `limit` tasks in the order of their ids, those after `after`."""
@@ -59,18 +62,20 @@ class TaskStore:
         async with self._engine.connect() as connection:
             return [_task(row) for row in await connection.execute(statement)]
 
-    async def create(self, values: Mapping[str, object]) -> Task:
+    async def create(self, values: Mapping[str, object], *, by: Principal) -> Task:
         """Store a new task; `values` are columns. Raises `Conflict` where the id is taken."""
-        async with self._engine.begin() as connection:
+        async with acting(self._engine, by) as connection:
             try:
                 row = (await connection.execute(insert(tasks).values(**values).returning(tasks))).one()
             except IntegrityError:
                 raise Conflict(f"there is a task {values['task_id']} already") from None
         return _task(row)
 
-    async def change(self, task_id: str, values: Mapping[str, object], *, if_version: int | None) -> Task:
+    async def change(
+        self, task_id: str, values: Mapping[str, object], *, by: Principal, if_version: int | None
+    ) -> Task:
         """Change columns of a task and raise its version. Raises `NotFound` and `PreconditionFailed`."""
-        async with self._engine.begin() as connection:
+        async with acting(self._engine, by) as connection:
             current = await _get(connection, task_id, lock=True)
             if if_version is not None and if_version != current.version:
                 raise PreconditionFailed(
@@ -79,18 +84,18 @@ class TaskStore:
             changed = (
                 update(tasks)
                 .where(tasks.c.task_id == task_id)
-                .values(**values, version=tasks.c.version + 1, updated_at=func.now())
+                .values(**values)  # a trigger raises the version
                 .returning(tasks)
             )
             return _task((await connection.execute(changed)).one())
 
-    async def delete(self, task_id: str) -> None:
+    async def delete(self, task_id: str, *, by: Principal) -> None:
         """Delete a task that no job uses. Raises `NotFound` and `Conflict`.
 
         Jobs are kept from being created meanwhile: `create_jobs` then finds no task. There is no foreign key,
         because every insert of a job would lock the task's row (and many at once pile up multixacts).
         """
-        async with self._engine.begin() as connection:
+        async with acting(self._engine, by) as connection:
             await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
             await connection.execute(text("LOCK TABLE onthedot.jobs IN SHARE ROW EXCLUSIVE MODE"))
             if await connection.scalar(select(jobs.c.job_id).where(jobs.c.task_id == task_id).limit(1)):
@@ -109,6 +114,6 @@ async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False)
 
 
 def _task(row: Row[Any]) -> Task:
-    values = dict(row._mapping)
+    values = {name: value for name, value in row._mapping.items() if name != "revision"}
     resources = ResourceRequirements(**{name: values.pop(name) for name in _RESOURCES})
     return Task(**values, resource_requirements=resources)

@@ -60,6 +60,7 @@ tasks = Table(
     Column("created_at", timestamptz, nullable=False),
     Column("updated_at", timestamptz, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("revision", BigInteger, nullable=False),
 )
 
 zone_aliases = Table(

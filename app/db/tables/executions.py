@@ -104,6 +104,7 @@ execution_history = Table(
     Column("batch_id", Uuid),
     Index("history_job", "job_id", "scheduled_time", "execution_id"),
     Index("history_user", "user_id", "scheduled_time", "execution_id"),
+    Index("history_queue", "queue", "completed_at"),
     Index("history_newest", "scheduled_time", "execution_id"),
     Index(
         "history_job_not_completed",

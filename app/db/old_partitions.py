@@ -1,0 +1,62 @@
+"""Daily partitions that are old enough to go: taken off without holding up anybody, then dropped."""
+
+import logging
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from app.db.partitions import DAILY
+from app.db.pools import Pool
+
+log = logging.getLogger(__name__)
+
+LOCK = 0x6F_74_64_64_72_6F_70
+"""Advisory lock of the process that drops: `otddrop` in ASCII."""
+LOCK_TIMEOUT = "5s"
+"""A partition can be taken off only when the transactions that may still read it have ended."""
+
+_PENDING = """
+    SELECT inhrelid::regclass::text AS name
+      FROM pg_inherits
+     WHERE inhdetachpending AND inhparent = $1::text::regclass
+"""
+_OLD = """
+    SELECT oid::regclass::text AS name, relispartition AS attached
+      FROM pg_class
+     WHERE relnamespace = 'onthedot'::regnamespace AND relkind = 'r' AND relname ~ format('^%s_[0-9]{8}$', $1::text)
+       AND to_date(right(relname, 8), 'YYYYMMDD')
+           < ((now() - make_interval(days => $2::int4)) AT TIME ZONE 'UTC')::date
+     ORDER BY relname
+"""
+
+
+async def drop_old_partitions(pool: Pool, *, days: int) -> list[str]:
+    """Drop the daily partitions that lie wholly more than `days` days back; return their names.
+
+    One process does it at a time, without a transaction: DETACH CONCURRENTLY allows none. Each step is found and
+    completed by the next call, whatever interrupts it: a detach that waited in vain for a reader, too.
+    """
+    dropped: list[str] = []
+    async with pool.acquire() as connection:  # what is set and locked here ends with its release
+        if await connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK):
+            await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+            for table in DAILY:
+                try:
+                    await _drop_old(connection, table, days, dropped)
+                except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                    extra = {"event": "partition_in_use", "table": table}
+                    log.info("an old partition is still being read", extra=extra)
+    return dropped
+
+
+async def _drop_old(
+    connection: "PoolConnectionProxy[asyncpg.Record]", table: str, days: int, dropped: list[str]
+) -> None:
+    detach = f"ALTER TABLE onthedot.{table} DETACH PARTITION"
+    for row in await connection.fetch(_PENDING, f"onthedot.{table}"):
+        await connection.execute(f"{detach} {row['name']} FINALIZE")
+    for row in await connection.fetch(_OLD, table, days):
+        if row["attached"]:
+            await connection.execute(f"{detach} {row['name']} CONCURRENTLY")
+        await connection.execute(f"DROP TABLE {row['name']}")
+        dropped.append(row["name"])
