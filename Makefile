@@ -30,7 +30,7 @@ run: $(RUN_STAMP) ## Start onthedot with its own PostgreSQL; Ctrl-C finishes wha
 	@exec .venv/bin/onthedot serve $(ARGS)
 
 test: $(DEV_STAMP) ## Run the tests (ARGS="-k name" chooses)
-	.venv/bin/python -m pytest -n 2 $(ARGS)
+	.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(DEV_STAMP) ## Check format, style and types
 	.venv/bin/ruff format --check .

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -53,37 +54,56 @@ def _parse_roles(text: str) -> tuple[str, ...]:
 def _parse_processes(text: str) -> tuple[int, int]:
     """Read `4` as (4, 4) and `1..8` as (1, 8): the fewest and the most worker processes."""
     low, _, high = text.partition("..")
-    span = (int(low), int(high or low))
-    if not 1 <= span[0] <= span[1] <= 256:
-        raise ValueError("use a number from 1 to 256, or a range such as 1..8")
-    return span
+    with _remedy("use a number from 1 to 256, or a range such as 1..8"):
+        span = (int(low), int(high or low))
+        if not 1 <= span[0] <= span[1] <= 256:
+            raise ValueError
+        return span
 
 
-def _within(low: float, high: float) -> Callable[[str], float]:
+@contextmanager
+def _remedy(text: str) -> Iterator[None]:
+    """Say what to write instead, whatever was wrong with what was written."""
+    try:
+        yield
+    except (ValueError, RuntimeError):
+        raise ValueError(text) from None
+
+
+def _within(low: int, high: int) -> Callable[[str], float]:
     def parse(text: str) -> float:
-        number = float(text)
-        if not low <= number <= high:
-            raise ValueError(f"use a number from {low:g} to {high:g}")
-        return number
+        with _remedy(f"use a number from {low} to {high}"):
+            number = float(text)
+            if not low <= number <= high:
+                raise ValueError
+            return number
 
     return parse
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        number = int(text)
-        if not low <= number <= high:
-            raise ValueError(f"use a whole number from {low} to {high}")
-        return number
+        with _remedy(f"use a whole number from {low} to {high}"):
+            number = int(text)
+            if not low <= number <= high:
+                raise ValueError
+            return number
 
     return parse
 
 
+def _parse_path(text: str) -> Path:
+    with _remedy("use a folder's path"):
+        return Path(text).expanduser().absolute()
+
+
 def _parse_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("use an address such as http://127.0.0.1:8080")
-    return text.rstrip("/")
+    """Read an address such as http://127.0.0.1:8080, without a slash at its end."""
+    with _remedy("use an address such as http://127.0.0.1:8080"):
+        parts = urlsplit(text)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError
+        return text.rstrip("/")
 
 
 def _parse_admin_key(text: str) -> str:
@@ -110,7 +130,7 @@ class Settings:
     )
     data_dir: Path = _setting(
         _default_data_dir,
-        lambda text: Path(text).expanduser().absolute(),
+        _parse_path,
         "embedded cluster, first-run key, logs",
     )
     host: str = _setting("127.0.0.1", str, "address of API and dashboard")
@@ -164,12 +184,12 @@ class ClientSettings:
     url: str = _setting("http://127.0.0.1:8080", _parse_url, "where the server listens")
     token_file: Path | None = _setting(
         None,
-        lambda text: Path(text).expanduser().absolute(),
+        _parse_path,
         "file that holds your API key; unset: data_dir/admin.key, where you may read it",
     )
     data_dir: Path = _setting(
         _default_data_dir,
-        lambda text: Path(text).expanduser().absolute(),
+        _parse_path,
         "data_dir of a server on this machine",
     )
 

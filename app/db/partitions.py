@@ -1,16 +1,35 @@
 """Daily partitions of what grows: made ahead of time, and by whoever finds one missing."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
 import asyncpg
 from sqlalchemy import Connection, text
 
-from app.db.pools import Pool
+from app.db.pools import Engine, Pool
 
 DAILY = ("execution_history", "attempts", "execution_logs")
 DAYS_AHEAD = 14
+_MADE_MEANWHILE = (
+    asyncpg.DuplicateTableError,
+    asyncpg.UniqueViolationError,
+    asyncpg.InvalidObjectDefinitionError,
+)
+"""What `IF NOT EXISTS` does not cover: another session makes the same table at this moment."""
 _TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
+
+
+LOCK = 0x6F_74_64_70_61_72_74
+"""Advisory lock of the makers: `otdpart` in ASCII."""
+
+
+async def ensure_ahead(engine: Engine) -> None:
+    """Make the partitions of the coming days, one process at a time."""
+    async with engine.begin() as connection:
+        await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+        await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+        await connection.run_sync(ensure)
 
 
 def ensure(connection: Connection, *, days_ahead: int = DAYS_AHEAD) -> None:
@@ -38,7 +57,8 @@ async def fetch_making_partitions(
             raise
     today = await pool.fetchval(_TODAY)
     for statement in _create_statements(today, days_ahead=1):
-        await pool.execute(statement)
+        with suppress(*_MADE_MEANWHILE):
+            await pool.execute(statement)
     return await _fetch(pool, query, arguments, durable=durable)
 
 

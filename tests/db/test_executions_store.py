@@ -1,7 +1,7 @@
 """Executions change hands: claimed once, fenced ever after, and given to the next when a lease lapses."""
 
 import asyncio
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +35,8 @@ async def test_takes_the_oldest_and_never_more_than_asked(bench: Bench, subtests
 
 
 async def test_a_claim_begins_an_attempt_under_a_lease(bench: Bench) -> None:
-    await make_task(bench.pool, version=7)
+    await make_task(bench.pool)
+    revision = await bench.pool.fetchval("SELECT revision FROM onthedot.tasks")
     first, again, orphan = await bench.make(
         {}, {"status": "RETRYING", "attempt_number": 2, "lease_epoch": 5}, {"task_id": "gone"}
     )
@@ -44,7 +45,7 @@ async def test_a_claim_begins_an_attempt_under_a_lease(bench: Bench) -> None:
 
     assert [claims[x].attempt_number for x in (first, again, orphan)] == [1, 3, 1]
     assert [claims[x].lease_epoch for x in (first, again, orphan)] == [1, 6, 1]
-    assert [claims[x].task_revision for x in (first, again, orphan)] == [7, 7, None]
+    assert [claims[x].task_revision for x in (first, again, orphan)] == [revision, revision, None]
     for execution_id, claim in claims.items():
         row = await bench.live(execution_id)
         assert (row["status"], row["worker_id"]) == ("RUNNING", bench.worker_id)
@@ -60,6 +61,7 @@ async def test_only_what_is_ready_is_claimed(bench: Bench) -> None:
         {"due_in_seconds": 60},
         {"held": True},
         {"held": True, "due_in_seconds": 20},
+        {"cancel_requested_at": datetime(2026, 1, 31, tzinfo=UTC), "status": "RETRYING"},
         {"status": "BLOCKED"},
         {"status": "SCHEDULED"},
         {"status": "RUNNING"},
@@ -68,6 +70,19 @@ async def test_only_what_is_ready_is_claimed(bench: Bench) -> None:
         {"job_id": uuid7(0, last_byte=1)},
     )
 
+    assert [claim.execution_id for claim in await bench.claim_ahead()] == [soon]
+    assert [claim.execution_id for claim in await bench.claim()] == [due]
+
+
+async def test_a_paused_queue_gives_nothing_away_until_it_resumes(bench: Bench) -> None:
+    due, soon = await bench.make({}, {"due_in_seconds": 20})
+    pause = "UPDATE onthedot.queues SET paused_at = now(), paused_until = now() + $1::interval"
+
+    for paused_for in (None, timedelta(minutes=1)):
+        await bench.pool.execute(pause, paused_for)
+        assert [*await bench.claim(), *await bench.claim_ahead()] == []
+
+    await bench.pool.execute(pause, timedelta(0))
     assert [claim.execution_id for claim in await bench.claim_ahead()] == [soon]
     assert [claim.execution_id for claim in await bench.claim()] == [due]
 
