@@ -37,6 +37,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     claimed_at: datetime
     lease_expires_at: datetime
     lateness_ms: float | None
+    parameters_checked: bool = True
+    """False: the job was made by SQL, and its parameters have yet to meet the task's schema."""
 
 
 class TaskToRun(msgspec.Struct, frozen=True):
@@ -47,6 +49,8 @@ class TaskToRun(msgspec.Struct, frozen=True):
     execution_handler: str
     timeout_seconds: float
     backoff: Backoff
+    parameter_schema: str = "{}"
+    """JSON text."""
 
 
 class QueueToServe(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Self
 
 import msgspec
 
+from app.domain.errors import InvalidInput
 from app.domain.text import clean_text
 
 TYPE_LIMIT = 200
@@ -103,6 +104,8 @@ def classify(error: BaseException) -> Category:
     if isinstance(named, str) and named in _CATEGORIES:
         return Category(named)
     match error:
+        case InvalidInput():
+            return Category.CONFIGURATION_ERROR
         case TimeoutError():
             return Category.TIMEOUT
         case ConnectionError():

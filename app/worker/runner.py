@@ -3,8 +3,12 @@
 import asyncio
 import random
 
+import msgspec
+
+from app.domain.claims import TaskToRun
 from app.domain.failures import Category, Failure
 from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Succeeded, decide_failure
+from app.domain.parameters import ParameterSchema
 from app.domain.recordable import recordable
 from app.domain.retry import Backoff, RetryPolicy
 from app.worker.attempt import Attempt, Stop
@@ -24,6 +28,8 @@ class Runner:
         try:
             if attempt.task is None:
                 return Failed(_task_is_gone(attempt))
+            if not attempt.claim.parameters_checked:
+                _check_parameters(attempt, attempt.task)
             handler = self._handlers.resolve(attempt.task.execution_handler)
             return Succeeded(recordable(await handler(attempt)))
         except asyncio.CancelledError as error:
@@ -46,6 +52,11 @@ class Runner:
     def _failed(self, attempt: Attempt, failure: Failure) -> Outcome:
         backoff = attempt.task.backoff if attempt.task else _NO_BACKOFF
         return decide_failure(attempt.claim, failure, backoff, jitter=random.random())  # noqa: S311 - jitter
+
+
+def _check_parameters(attempt: Attempt, task: TaskToRun) -> None:
+    """Check what came by SQL. Raises `InvalidParameters`, which is never retried."""
+    ParameterSchema(msgspec.json.decode(task.parameter_schema)).check(attempt.context.parameters)
 
 
 def _task_is_gone(attempt: Attempt) -> Failure:

@@ -59,7 +59,7 @@ ALTER TABLE onthedot.audit_log ENABLE ALWAYS TRIGGER append_only;
 CREATE FUNCTION onthedot.changed_columns(one jsonb, other jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    silent  CONSTANT text[] := '{key_hash,last_used_at,updated_at,shard,materialized_until,materialize_at}';
+    silent  CONSTANT text[] := '{key_hash,last_used_at,updated_at,revision,shard,materialized_until,materialize_at}';
     secrets CONSTANT text[] := '{slack_url,webhook_url,webhook_secret}';
     kept    jsonb;
     secret  text;

@@ -219,3 +219,21 @@ async def test_a_job_is_checked_against_the_schema_that_its_task_has_now(site: S
     await site.request("PATCH", "/tasks/evolving", json={"parameter_schema": text})
     assert await status_of({"n": "one"}) == 201
     assert await status_of({"n": 1}) == 400
+
+
+async def test_waiting_executions_follow_a_changed_task_as_far_as_their_job_leaves_it_to_the_task(
+    site: Site,
+) -> None:
+    await site.task("moves")
+    far = {"type": "ONCE", "scheduled_time": "2040-01-01T00:00:00Z"}
+    wanted = [{"task_id": "moves", "schedule": far}, {"task_id": "moves", "schedule": far, "priority": 3}]
+    ids = [(await site.post("/jobs", body)).json()["execution_id"] for body in wanted]
+
+    changes = {"queue": "critical", "priority": 0, "resource_requirements": {"max_retries": 1}}
+    assert (await site.request("PATCH", "/tasks/moves", json=changes)).status_code == 200
+
+    seen = [(await site.get(f"/executions/{execution_id}")).json() for execution_id in ids]
+    assert [(e["queue"], e["priority"], e["max_attempts"]) for e in seen] == [
+        ("critical", 0, 2),
+        ("critical", 3, 2),
+    ]

@@ -394,3 +394,19 @@ async def test_a_relaxed_queue_settles_too(bench: Bench) -> None:
     execution_id = await bench.job(await bench.task("builtin:echo", queue="bulk"), parameters={"n": 1})
 
     assert (await bench.ended(execution_id)).result == {"n": 1}
+
+
+async def test_parameters_that_came_by_sql_meet_the_schema_before_they_run(bench: Bench) -> None:
+    await bench.start_worker()
+    schema = '{"type": "object", "required": ["n"]}'
+    await bench.task("builtin:echo", parameter_schema=schema, max_retries=5)
+    enqueue = "SELECT onthedot.enqueue('builtin-echo', $1::text::jsonb)"
+    good, bad = [await bench.pool.fetchval(enqueue, text) for text in ('{"n": 1}', "{}")]
+
+    found = "SELECT execution_id FROM audit.executions WHERE job_id = $1"
+    done = [await bench.ended(await bench.pool.fetchval(found, job_id)) for job_id in (good, bad)]
+
+    assert [e.status for e in done] == [Status.COMPLETED, Status.FAILED]
+    assert done[0].result == {"n": 1}
+    assert done[1].error is not None
+    assert (done[1].error.category, done[1].attempt_number) == ("configuration_error", 1)

@@ -10,7 +10,7 @@ DEFAULT_MAX_DELAY_MS = 2000
 """Lateness objective of a queue that names none."""
 
 _TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
-                   retry_max_delay_seconds FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
+                   retry_max_delay_seconds, parameter_schema FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
 _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
                     paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
                FROM onthedot.queues"""
@@ -53,7 +53,12 @@ class Catalog:
                     row["retry_max_delay_seconds"],
                 )
                 self._tasks[row["task_id"]] = TaskToRun(
-                    row["task_id"], row["revision"], row["execution_handler"], row["timeout_seconds"], backoff
+                    row["task_id"],
+                    row["revision"],
+                    row["execution_handler"],
+                    row["timeout_seconds"],
+                    backoff,
+                    row["parameter_schema"],
                 )
 
     def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
+from app.db.queries import load
 from app.db.tables import jobs, tasks
 from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
@@ -33,6 +34,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
+_COPIED = frozenset({"queue", "priority", "max_retries"})
+"""What executions carry copies of."""
 _RESOURCES = tuple(ResourceRequirements.__struct_fields__)
 
 
@@ -74,7 +77,7 @@ class TaskStore:
     async def change(
         self, task_id: str, values: Mapping[str, object], *, by: Principal, if_version: int | None
     ) -> Task:
-        """Change columns of a task and raise its version. Raises `NotFound` and `PreconditionFailed`."""
+        """Change columns of a task; waiting executions follow. Raises `NotFound` and `PreconditionFailed`."""
         async with acting(self._engine, by) as connection:
             current = await _get(connection, task_id, lock=True)
             if if_version is not None and if_version != current.version:
@@ -87,7 +90,10 @@ class TaskStore:
                 .values(**values)  # a trigger raises the version
                 .returning(tasks)
             )
-            return _task((await connection.execute(changed)).one())
+            row = (await connection.execute(changed)).one()
+            if _COPIED.intersection(values):
+                await connection.exec_driver_sql(load("replan_task"), (task_id,))
+            return _task(row)
 
     async def delete(self, task_id: str, *, by: Principal) -> None:
         """Delete a task that no job uses. Raises `NotFound` and `Conflict`.
