@@ -1,7 +1,6 @@
 """Daily partitions of what grows: made ahead of time, and by whoever finds one missing."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
 import asyncpg
@@ -11,32 +10,26 @@ from app.db.pools import Engine, Pool
 
 DAILY = ("execution_history", "attempts", "execution_logs")
 DAYS_AHEAD = 14
-_MADE_MEANWHILE = (
-    asyncpg.DuplicateTableError,
-    asyncpg.UniqueViolationError,
-    asyncpg.InvalidObjectDefinitionError,
-)
-"""What `IF NOT EXISTS` does not cover: another session makes the same table at this moment."""
 _TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
 
 
 LOCK = 0x6F_74_64_70_61_72_74
-"""Advisory lock of the makers: `otdpart` in ASCII."""
+"""Advisory lock of the makers: `otdpart` in ASCII. Of two that create a table, `IF NOT EXISTS` fails the second."""
 
 
 async def ensure_ahead(engine: Engine) -> None:
     """Make the partitions of the coming days, one process at a time."""
     async with engine.begin() as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
         await connection.run_sync(ensure)
 
 
 def ensure(connection: Connection, *, days_ahead: int = DAYS_AHEAD) -> None:
     """Make the partitions of yesterday, today and the coming days, by the database's date, where they are missing.
 
-    The caller holds a lock or does not mind that two makers meet: `IF NOT EXISTS` lets the second one pass.
+    One process at a time: others wait until the caller commits.
     """
+    connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
     today = connection.scalar(text(_TODAY))
     for statement in _create_statements(today, days_ahead=days_ahead):
         connection.execute(text(statement))
@@ -53,12 +46,12 @@ async def fetch_making_partitions(
     try:
         return await _fetch(pool, query, arguments, durable=durable)
     except asyncpg.CheckViolationError as error:
-        if "no partition of relation" not in str(error):
+        if error.constraint_name:  # a row that finds no partition violates none that has a name
             raise
-    today = await pool.fetchval(_TODAY)
-    for statement in _create_statements(today, days_ahead=1):
-        with suppress(*_MADE_MEANWHILE):
-            await pool.execute(statement)
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+        for statement in _create_statements(await connection.fetchval(_TODAY), days_ahead=1):
+            await connection.execute(statement)
     return await _fetch(pool, query, arguments, durable=durable)
 
 
@@ -73,12 +66,22 @@ async def _fetch(
 
 
 def _create_statements(today: date, *, days_ahead: int) -> Iterator[str]:
-    """Yield the DDL of the partitions of a span of days, e.g. of `execution_history_20260131`."""
+    """Yield the DDL of the partitions of a span of days, e.g. of `execution_history_20260131`.
+
+    Made apart and attached: `PARTITION OF` would wait for every reader of the whole table, a backup for one,
+    and every settlement behind it.
+    """
     for table in DAILY:
         for offset in range(-1, days_ahead + 1):
             day = today + timedelta(days=offset)
-            start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-            yield (
-                f"CREATE TABLE IF NOT EXISTS onthedot.{table}_{day:%Y%m%d} PARTITION OF onthedot.{table}"
-                f" FOR VALUES FROM ('{start.isoformat()}') TO ('{(start + timedelta(days=1)).isoformat()}')"
-            )
+            name, start = f"{table}_{day:%Y%m%d}", datetime(day.year, day.month, day.day, tzinfo=UTC)
+            yield f"""
+                DO $$ BEGIN
+                    IF to_regclass('onthedot.{name}') IS NULL THEN
+                        CREATE TABLE onthedot.{name}
+                            (LIKE onthedot.{table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+                        ALTER TABLE onthedot.{table} ATTACH PARTITION onthedot.{name}
+                            FOR VALUES FROM ('{start:%Y-%m-%d}Z') TO ('{start + timedelta(days=1):%Y-%m-%d}Z');
+                    END IF;
+                END $$
+            """
