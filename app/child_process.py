@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from app.startup import CANNOT_START
+
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.1
@@ -92,7 +94,8 @@ class ChildProcess:
             status = await self._run_once()
             if self._stopping.is_set():
                 return
-            if attempts >= FIRST_START_ATTEMPTS and not self.was_ready:
+            hopeless = status == CANNOT_START or attempts >= FIRST_START_ATTEMPTS
+            if hopeless and not self.was_ready:
                 raise ChildFailed(f"onthedot {self.name} does not start ({_describe(status)})")
             if time.monotonic() - began >= STEADY_SECONDS:
                 pause_seconds = FIRST_PAUSE_SECONDS

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.children import SupervisorLine
 from app.db.clock import DatabaseClock
+from app.db.errors import database_of_settings
 from app.db.pools import Pool, open_pool
 from app.loop import Loop
 from app.settings import Settings
@@ -40,15 +41,16 @@ async def process(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     dsn = settings.database_url or ""
     async with AsyncExitStack() as stack:
-        pool = await open_pool(
-            dsn,
-            size=connections,
-            application_name=f"onthedot {name}",
-            statement_timeout_seconds=statement_timeout_seconds,
-        )
-        stack.push_async_callback(pool.close)
         clock = DatabaseClock()
-        await clock.synchronise(pool)
+        with database_of_settings():
+            pool = await open_pool(
+                dsn,
+                size=connections,
+                application_name=f"onthedot {name}",
+                statement_timeout_seconds=statement_timeout_seconds,
+            )
+            stack.push_async_callback(pool.close)
+            await clock.synchronise(pool)
         keeping = Loop("clock", lambda: _synchronise(clock, pool), interval_seconds=CLOCK_EVERY_SECONDS)
         keeping.start()
         stack.push_async_callback(keeping.stop)

@@ -17,6 +17,7 @@ from app.loop import Loop
 from app.ports import PortUnavailable, reserved_port
 from app.server.bootstrap import Bootstrap, bootstrap
 from app.settings import Settings
+from app.startup import CannotStart
 from app.supervisor import Supervisor, stop_signals
 
 DATABASE_WATCH_SECONDS = 1.0
@@ -36,7 +37,7 @@ def serve(settings: Settings) -> int:
             _serve(settings, stack)
     except KeyboardInterrupt:
         return 0
-    except (ChildFailed, EmbeddedServerError, PortUnavailable) as error:
+    except (ChildFailed, EmbeddedServerError, PortUnavailable, CannotStart) as error:
         sys.stderr.write(f"onthedot: {error}\n")
         return 1
     return 0
@@ -92,9 +93,11 @@ def _announce(settings: Settings, prepared: Bootstrap, *, is_embedded: bool) -> 
         lines = [f"onthedot ready {url}"]
         if prepared.login_token and (is_embedded or prepared.admin_key_generated or sys.stdout.isatty()):
             lines.append(f"log in once: {url}/login?token={prepared.login_token}")
+    path = settings.data_dir / "admin.key"
     if prepared.admin_key_generated:
-        path = settings.data_dir / "admin.key"
         lines.append(f"admin API key (kept in {path}): {prepared.admin_key_generated}")
+    elif path.is_file():
+        lines.append(f"the admin API key is kept in {path}")
     sys.stdout.write("\n".join([*lines, ""]))
     sys.stdout.flush()
 

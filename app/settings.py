@@ -1,6 +1,7 @@
 """The one place that reads the environment. Every `ONTHEDOT_…` variable is also a flag of the command."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -106,6 +107,17 @@ def _parse_url(text: str) -> str:
         return text.rstrip("/")
 
 
+def _parse_dsn(text: str) -> str:
+    """Read a DSN such as postgresql://user:password@host:5432/database; several hosts are divided by commas."""
+    with _remedy("use a DSN such as postgresql://user:password@host:5432/database"):
+        parts = urlsplit(text)
+        places = parts.netloc.rpartition("@")[2].split(",")
+        well_formed = all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d{1,5})?", place) for place in places)
+        if parts.scheme not in {"postgresql", "postgres"} or not well_formed:
+            raise ValueError
+        return text
+
+
 def _parse_admin_key(text: str) -> str:
     if len(text) < 32 or not text.isascii() or any(character.isspace() for character in text):
         raise ValueError("use 32 or more ASCII characters without spaces")
@@ -123,10 +135,10 @@ class Settings:
     """All settings, parsed and checked. Build one with `Settings.from_env()`."""
 
     database_url: str | None = _setting(
-        None, str, "PostgreSQL to use; unset: an embedded PostgreSQL 18 under data_dir", secret=True
+        None, _parse_dsn, "PostgreSQL to use; unset: an embedded PostgreSQL 18 under data_dir", secret=True
     )
     migrate_database_url: str | None = _setting(
-        None, str, "DSN of the owner, for migrations; unset: database_url", secret=True
+        None, _parse_dsn, "DSN of the owner, for migrations; unset: database_url", secret=True
     )
     data_dir: Path = _setting(
         _default_data_dir,

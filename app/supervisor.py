@@ -122,6 +122,12 @@ class Supervisor:
     def _on_signal(self) -> None:
         if self._stop.is_set():
             self._hurry.set()
+        else:
+            log.info(
+                "stopping; what runs gets up to %g s to finish, a second signal hurries",
+                self._grace_seconds,
+                extra={"event": "stopping"},
+            )
         self._stop.set()
 
 

@@ -50,7 +50,7 @@ HOUSE = [
 
 ROOMS: dict[str, set[str]] = {
     "domain": set(),
-    "db": {"domain", "files", "paths"},
+    "db": {"domain", "files", "paths", "startup"},
     "intake": {"db", "domain"},
     "scheduler": {"db", "domain"},
     "worker": {"db", "domain", "loop", "tasks"},
@@ -69,15 +69,16 @@ ROOMS: dict[str, set[str]] = {
         "process",
         "scheduler",
         "settings",
+        "startup",
     }
     | {"tasks", "ui", "worker"},
     "supervisor": {"child_process", "children", "settings"},
-    "serve": {"child_process", "db", "loop", "ports", "server", "settings", "supervisor"},
-    "cli": {"client", "db", "logs", "serve", "settings"},
+    "serve": {"child_process", "db", "loop", "ports", "server", "settings", "startup", "supervisor"},
+    "cli": {"client", "db", "logs", "serve", "settings", "startup"},
     # What lies beside the rooms: tools that know nothing of jobs, and the public names.
     "__init__": {"tasks"},
     "__main__": {"cli"},
-    "child_process": set(),
+    "child_process": {"startup"},
     "children": {"settings"},
     "files": set(),
     "logs": set(),
@@ -86,6 +87,7 @@ ROOMS: dict[str, set[str]] = {
     "ports": set(),
     "process": {"children", "db", "loop", "settings"},
     "settings": set(),
+    "startup": set(),
     "tasks": set(),
 }
 """What each room may import besides itself."""

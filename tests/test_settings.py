@@ -60,6 +60,8 @@ def test_an_empty_environment_gives_the_defaults() -> None:
         ("data_dir", "here", Path.cwd() / "here"),
         ("admin_api_key", KEY, KEY),
         ("database_url", "postgresql://u:p@a,b/x", "postgresql://u:p@a,b/x"),
+        ("database_url", "postgres://[::1]:5432,b:6432/x", "postgres://[::1]:5432,b:6432/x"),
+        ("database_url", "postgresql:///x?host=/run/postgresql", "postgresql:///x?host=/run/postgresql"),
     ],
 )
 def test_text_is_read_as_what_it_means(name: str, text: str, value: object) -> None:
@@ -91,6 +93,18 @@ def test_text_is_read_as_what_it_means(name: str, text: str, value: object) -> N
         ("admin_api_key", "short", "use 32 or more ASCII characters without spaces"),
         ("admin_api_key", "k" * 20 + " " + "k" * 20, "use 32 or more ASCII characters without spaces"),
         ("admin_api_key", "schlüssel" * 5, "use 32 or more ASCII characters without spaces"),
+        ("database_url", "garbage", "use a DSN such as postgresql://user:password@host:5432/database"),
+        ("database_url", "mysql://h/x", "use a DSN such as postgresql://user:password@host:5432/database"),
+        (
+            "database_url",
+            "postgresql://h:port/x",
+            "use a DSN such as postgresql://user:password@host:5432/database",
+        ),
+        (
+            "migrate_database_url",
+            "postgresql://[::1/x",
+            "use a DSN such as postgresql://user:password@host:5432/database",
+        ),
         ("data_dir", "~nobody-of-this-name/data", "use a folder's path"),
     ],
 )

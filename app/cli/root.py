@@ -22,6 +22,7 @@ from app.cli.task import task
 from app.cli.user import user
 from app.logs import set_up_logging
 from app.settings import InvalidSetting, Settings, misspelt_variables, variable
+from app.startup import CannotStart
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +94,7 @@ def _process_command(
         except InvalidSetting as error:
             raise click.UsageError(str(error)) from None
         sys.stdout.flush()
-        status = run(settings)
-        _exit(status)
+        _exit(_outcome(run, settings))
 
     options = [
         click.Option(
@@ -111,6 +111,15 @@ def _process_command(
         for lower in below:
             command.add_command(lower)
     onthedot.add_command(command)
+
+
+def _outcome(run: Callable[[Settings], int], settings: Settings) -> int:
+    """Run and return the exit status; say in one line why it cannot run at all."""
+    try:
+        return run(settings)
+    except CannotStart as error:
+        sys.stderr.write(f"onthedot: {error}\n")
+        return error.status
 
 
 def _exit(status: int) -> None:

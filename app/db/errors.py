@@ -1,7 +1,12 @@
 """Which database errors mean what, for those who must not know the driver."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import asyncpg
 import sqlalchemy.exc
+
+from app.startup import CannotStart
 
 _UNREACHABLE = (
     OSError,
@@ -29,6 +34,30 @@ def is_bad_value(error: BaseException) -> bool:
     """Tell whether PostgreSQL, or the driver on its way there, refused a value (SQLSTATE class 22)."""
     cause = _driver_error(error)
     return isinstance(cause, asyncpg.DataError | UnicodeEncodeError)
+
+
+_UNUSABLE = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+)
+"""Wrong password, no such database, no right to use it, or not migrated."""
+
+
+@contextmanager
+def database_of_settings() -> Iterator[None]:
+    """Tell in one line why the database cannot be used, while a process starts. Raises `CannotStart`."""
+    try:
+        yield
+    except Exception as error:
+        cause = _driver_error(error)
+        if not (is_unavailable(cause) or isinstance(cause, _UNUSABLE)):
+            raise
+        why = str(cause) or type(cause).__name__
+        raise CannotStart(f"the database of ONTHEDOT_DATABASE_URL cannot be used: {why}", status=1) from None
 
 
 def _driver_error(error: BaseException) -> BaseException:

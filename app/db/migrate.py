@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db import partitions
+from app.db.errors import database_of_settings
 from app.db.pools import open_engine
 from app.paths import MIGRATIONS_DIR
 
@@ -18,8 +19,12 @@ _LOCK = 0x6F_6E_74_68_65_64_6F_74
 
 
 def upgrade(dsn: str) -> None:
-    """Migrate the database to the newest version; does nothing where it is already there."""
-    asyncio.run(migrate(dsn))
+    """Migrate the database to the newest version; does nothing where it is already there.
+
+    Raises `CannotStart` where the database cannot be reached or used.
+    """
+    with database_of_settings():
+        asyncio.run(migrate(dsn))
 
 
 async def migrate(dsn: str) -> None:

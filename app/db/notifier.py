@@ -107,6 +107,7 @@ class HintListener:
         self._connection: Connection | None = None
         self._echo = asyncio.Event()
         self._token = secrets.token_hex(8)
+        self._deaf = False
         self.hears = False
 
     async def tick(self) -> bool:
@@ -153,12 +154,14 @@ class HintListener:
                 self._on_cancels([UUID(str(payload))])
 
     def _report(self, *, hears: bool) -> None:
-        if hears != self.hears:
-            state = (
-                "hears notifications" if hears else "hears no notifications; looking by itself every second"
+        if not hears and not self._deaf:
+            log.warning(
+                "this process hears no notifications; it looks by itself every second",
+                extra={"event": "listener", "hears": False},
             )
-            log.info("this process %s", state, extra={"event": "listener", "hears": hears})
-        self.hears = hears
+        elif hears and self._deaf:
+            log.info("this process hears notifications again", extra={"event": "listener", "hears": True})
+        self.hears, self._deaf = hears, not hears
 
     def _drop(self) -> None:
         """Throw the connection away; after a cancelled or failed statement it is not to be trusted."""

@@ -18,7 +18,8 @@ from app.db.stores.workers import WorkerIdentity, timeline
 from app.loop import Loop
 from app.process import POLL_SECONDS, Process, process
 from app.settings import Settings
-from app.tasks import handlers_in
+from app.startup import CannotStart
+from app.tasks import DuplicateHandler, Handler, handlers_in
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
 from app.worker.handlers.http import HttpHandler
@@ -39,7 +40,7 @@ SPARE_THREADS = 1000
 async def run_worker(settings: Settings) -> None:
     """Claim and run executions until SIGTERM, then drain."""
     sys.path.insert(0, str(Path.cwd()))  # task modules lie where `onthedot` was started
-    functions = handlers_in([importlib.import_module(name) for name in settings.task_modules])
+    functions = _functions(settings)
     output = OutputCapture()
     output.install()
     async with process(settings, "worker", connections=WORKER_CONNECTIONS) as own:
@@ -57,6 +58,23 @@ async def run_worker(settings: Settings) -> None:
         await own.stop.wait()
         await listening.stop()
         await worker.stop()
+
+
+def _functions(settings: Settings) -> dict[str, Handler]:
+    """Return the functions of the task modules. Raises `CannotStart` where a module is missing or in conflict."""
+    modules = []
+    for name in settings.task_modules:
+        try:
+            modules.append(importlib.import_module(name))
+        except ModuleNotFoundError as error:
+            raise CannotStart(
+                f"ONTHEDOT_TASK_MODULES: {name} cannot be imported ({error}); modules are looked for in {Path.cwd()} "
+                "and in the environment that onthedot is installed in"
+            ) from None
+    try:
+        return handlers_in(modules)
+    except DuplicateHandler as error:
+        raise CannotStart(f"ONTHEDOT_TASK_MODULES: {error}") from None
 
 
 async def compose_worker(settings: Settings, own: Process, registry: HandlerRegistry) -> Worker:

@@ -68,6 +68,10 @@ async def test_an_instant_that_has_begun_may_be_set_again(site: Site) -> None:
 
     assert answer.status_code == 200
     assert answer.json()["running"] == [job["execution_id"]]
+    running = (await site.get(f"/executions/{job['execution_id']}")).json()
+    assert (running["status"], running["lease_epoch"]) == ("RUNNING", 1)
+    assert running["started_at"] == running["claimed_at"]
+    assert running["lateness_ms"] is not None
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ async def test_attempts_are_those_that_were_retried_and_the_last(site: Site) -> 
     assert attempts[0].keys() == {
         "attempt_number", "worker_id", "started_at", "ended_at", "outcome", "error", "lease_epoch",
     }  # fmt: skip
-    assert (attempts[2]["attempt_number"], attempts[2]["outcome"]) == (3, "failed")
+    last = attempts[2]
+    assert (last["attempt_number"], last["outcome"], last["lease_epoch"]) == (3, "failed", 7)
     assert attempts[0]["error"]["type"] == "RuntimeError"
     assert attempts[0]["worker_id"] == str(WORKER)
 

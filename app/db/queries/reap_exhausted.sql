@@ -14,8 +14,10 @@ WITH lapsed AS MATERIALIZED (
      WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM lapsed))
     RETURNING e.shard, e.execution_id, e.job_id, e.user_id, e.task_id, e.queue, e.priority, e.trigger, e.run_key,
               e.retried_from, e.scheduled_time, e.due_at, e.first_due_at, e.parameters, e.timeout_seconds,
-              e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id, e.claimed_at, e.started_at,
-              e.lateness_ms, e.batch_id
+              e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id, e.claimed_at,
+              coalesce(e.started_at, e.claimed_at) AS started_at,
+              coalesce(e.lateness_ms, 1000 * extract(epoch FROM coalesce(e.started_at, e.claimed_at) - e.first_due_at))
+              AS lateness_ms, e.batch_id
 )
 INSERT INTO onthedot.execution_history
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, disposition, trigger, run_key,

@@ -1,8 +1,9 @@
 -- reap_running: executions of one shard whose worker let the lease lapse and that have attempts left run again.
 -- $1 shard (int2), $2 limit (int4), $3 error (text, JSON)
+-- A start that was not written down yet counts from the claim, as everywhere.
 -- index: executions_lease (lease_expires_at). Reads only the row itself: no janitor can take the worker away first.
 WITH lapsed AS MATERIALIZED (
-    SELECT execution_id, worker_id, lease_epoch
+    SELECT execution_id, worker_id, lease_epoch, coalesce(started_at, claimed_at) AS began_at
       FROM onthedot.executions
      WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND attempt_number < max_attempts
        AND cancel_requested_at IS NULL
@@ -12,7 +13,9 @@ WITH lapsed AS MATERIALIZED (
 ), freed AS (
     UPDATE onthedot.executions AS e
        SET status = 'RETRYING', due_at = greatest(e.due_at, now()), lease_epoch = e.lease_epoch + 1,
-           worker_id = NULL, lease_expires_at = NULL, claimed_at = NULL, error = $3::jsonb
+           worker_id = NULL, lease_expires_at = NULL, claimed_at = NULL, error = $3::jsonb,
+           started_at = lapsed.began_at,
+           lateness_ms = coalesce(e.lateness_ms, 1000 * extract(epoch FROM lapsed.began_at - e.first_due_at))
       FROM lapsed
      WHERE e.shard = $1 AND e.execution_id = lapsed.execution_id
     RETURNING e.shard, e.execution_id, e.attempt_number, lapsed.lease_epoch, lapsed.worker_id, e.started_at,

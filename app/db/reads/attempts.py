@@ -22,7 +22,7 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     outcome: str | None
     error: ErrorView | None
-    lease_epoch: int | None
+    lease_epoch: int
 
 
 class LogLineView(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ def _last_attempt(execution: ExecutionView, earlier: list[AttemptView]) -> list[
             ended_at=execution.completed_at,
             outcome=_OUTCOMES.get(execution.status),
             error=execution.error if execution.status is Status.FAILED else None,
-            lease_epoch=None,
+            lease_epoch=execution.lease_epoch,
         )
     ]
 

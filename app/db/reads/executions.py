@@ -1,7 +1,7 @@
 """Executions as people read them: one list over live and finished ones."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -66,6 +66,7 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: datetime | None
     lateness_ms: float | None
     attempt_number: int
+    lease_epoch: int
     max_attempts: int
     worker_id: UUID | None
     lease_expires_at: datetime | None
@@ -92,7 +93,7 @@ class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SHARED = ("shard", "execution_id", "job_id", "user_id", "task_id", "queue", "priority", "status", "trigger",
-           "scheduled_time", "due_at", "claimed_at", "lateness_ms", "attempt_number",
+           "scheduled_time", "due_at", "claimed_at", "lateness_ms", "first_due_at", "attempt_number", "lease_epoch",
            "max_attempts", "worker_id", "parameters", "error", "retried_from")  # fmt: skip
 
 
@@ -211,6 +212,11 @@ def _with_names(rows: Select[Any]) -> Select[Any]:
 def _view(row: Row[Any]) -> ExecutionView:
     values = dict(row._mapping)
     del values["shard"]
+    first_due_at = values.pop("first_due_at")
+    if (
+        values["lateness_ms"] is None and values["started_at"] is not None
+    ):  # began a moment ago, not written yet
+        values["lateness_ms"] = (values["started_at"] - first_due_at) / timedelta(milliseconds=1)
     error = msgspec.convert(values.pop("error"), ErrorView | None)
     values |= {
         "tags": values["tags"] or [],

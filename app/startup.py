@@ -1,0 +1,12 @@
+"""What keeps a process from starting, in one line that names the setting and the remedy."""
+
+CANNOT_START = 78
+"""Exit status of a process that will fail again however often it is started (`EX_CONFIG` of sysexits.h)."""
+
+
+class CannotStart(Exception):
+    """A process cannot start. `status` is what it exits with: 1 where trying again may help."""
+
+    def __init__(self, why: str, *, status: int = CANNOT_START) -> None:
+        super().__init__(why)
+        self.status = status
