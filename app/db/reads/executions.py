@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     func,
@@ -109,8 +110,8 @@ class ExecutionReads:
         The live half is read first: a row moves from there to the history only.
         """
         async with self._engine.connect() as connection:
-            for half in (_live(), _finished()):
-                row = (await connection.execute(_with_names(_only(half, execution_id)))).one_or_none()
+            for statement in _ONE:
+                row = (await connection.execute(statement, _place(execution_id))).one_or_none()
                 if row is not None:
                     return _view(row)
         raise NotFound(f"there is no execution {execution_id}")
@@ -193,9 +194,13 @@ def _page_after(table: Table, window: Window) -> Sequence[ColumnElement[bool]]:
     return older_than(window.cursor, table.c.scheduled_time, table.c.execution_id)
 
 
-def _only(half: Select[Any], execution_id: UUID) -> Select[Any]:
+def _place(execution_id: UUID) -> dict[str, Any]:
+    return {"its_shard": shard_of(execution_id), "its_id": execution_id}
+
+
+def _only(half: Select[Any]) -> Select[Any]:
     table = half.get_final_froms()[0]
-    return half.where(table.c.shard == shard_of(execution_id), table.c.execution_id == execution_id)
+    return half.where(table.c.shard == bindparam("its_shard"), table.c.execution_id == bindparam("its_id"))
 
 
 def _with_names(rows: Select[Any]) -> Select[Any]:
@@ -207,6 +212,10 @@ def _with_names(rows: Select[Any]) -> Select[Any]:
         .outerjoin(tasks, tasks.c.task_id == found.c.task_id)
         .order_by(found.c.scheduled_time.desc(), found.c.execution_id.desc())
     )
+
+
+_ONE = tuple(_with_names(_only(half)) for half in (_live(), _finished()))
+"""Built once: to build them anew costs as much as to run them (5 ms)."""
 
 
 def _view(row: Row[Any]) -> ExecutionView:
