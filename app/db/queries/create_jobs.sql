@@ -10,6 +10,8 @@
 -- $28 execution_ids (uuid[]; null: recurring), $29 due_at (timestamptz[]), $30 batch_ids (uuid[])
 -- The joins with tasks and users are the check that both exist still and that the task is the one that was validated:
 -- a job whose task has another revision is not inserted, not returned, and is validated anew by the caller.
+-- Returns where the execution of each job waits; null: the job recurs. Not by joining `made` with `wanted`: once the
+-- plan is generic, two CTEs without statistics are joined row by row (10,000 jobs: 5 s).
 WITH wanted AS MATERIALIZED (
     SELECT w.*, t.queue AS task_queue, t.priority AS task_priority,
            1 + coalesce(w.max_retries, t.max_retries, q.max_retries) AS max_attempts
@@ -36,7 +38,7 @@ WITH wanted AS MATERIALIZED (
            misfire_grace_seconds, overlap, parameters::jsonb, queue, priority, max_retries, timeout_seconds,
            created_at, materialize_at, created_at, created_at, batch_id
       FROM wanted
-    RETURNING job_id
+    RETURNING job_id, materialize_at
 ), planned AS (
     INSERT INTO onthedot.executions
            (shard, execution_id, job_id, user_id, task_id, queue, priority, status, scheduled_time, due_at,
@@ -46,6 +48,8 @@ WITH wanted AS MATERIALIZED (
            parameters::jsonb, timeout_seconds, max_attempts, batch_id
       FROM wanted
      WHERE execution_id IS NOT NULL
+    RETURNING job_id, queue, priority
 )
-SELECT job_id, coalesce(queue, task_queue) AS queue, coalesce(priority, task_priority) AS priority
-  FROM made JOIN wanted USING (job_id)
+SELECT job_id, queue, priority FROM planned
+ UNION ALL
+SELECT job_id, NULL, NULL FROM made WHERE materialize_at IS NOT NULL

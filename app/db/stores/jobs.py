@@ -119,18 +119,22 @@ async def _remember(connection: Connection, submissions: Sequence[Submission]) -
     return {key[0] for key in kept} - {row[0] for row in rows}
 
 
-async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane]:
+async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane | None]:
     ordered = sorted(jobs, key=lambda job: (job.shard, job.job_id))
     if not ordered:
         return {}
     columns = [[_value(job, name) for job in ordered] for name in _FIELDS]
     rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), *columns)
-    return {row[0]: Lane(row[1], row[2]) for row in rows}
+    return {job_id: Lane(queue, priority) if queue else None for job_id, queue, priority in rows}
 
 
-async def _take_back(connection: Connection, broken: Sequence[Submission], lanes: dict[UUID, Lane]) -> None:
+async def _take_back(
+    connection: Connection, broken: Sequence[Submission], lanes: dict[UUID, Lane | None]
+) -> None:
     """Undo submissions of which some job could not be stored: all of one or nothing."""
-    ids = [job.job_id for s in broken for job in s.jobs if lanes.pop(job.job_id, None)]
+    ids = [job.job_id for s in broken for job in s.jobs if job.job_id in lanes]
+    for job_id in ids:
+        del lanes[job_id]
     await connection.execute(load("discard_jobs"), ids)
     await connection.execute(
         load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
