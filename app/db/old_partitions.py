@@ -16,12 +16,12 @@ LOCK_TIMEOUT = "5s"
 """A partition can be taken off only when the transactions that may still read it have ended."""
 
 _PENDING = """
-    SELECT inhrelid::regclass::text AS name
-      FROM pg_inherits
-     WHERE inhdetachpending AND inhparent = $1::text::regclass
+    SELECT c.relname
+      FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+     WHERE i.inhdetachpending AND i.inhparent = $1::text::regclass
 """
 _OLD = """
-    SELECT oid::regclass::text AS name, relispartition AS attached
+    SELECT relname, relispartition
       FROM pg_class
      WHERE relnamespace = 'onthedot'::regnamespace AND relkind = 'r' AND relname ~ format('^%s_[0-9]{8}$', $1::text)
        AND to_date(right(relname, 8), 'YYYYMMDD')
@@ -52,11 +52,11 @@ async def drop_old_partitions(pool: Pool, *, days: int) -> list[str]:
 async def _drop_old(
     connection: "PoolConnectionProxy[asyncpg.Record]", table: str, days: int, dropped: list[str]
 ) -> None:
-    detach = f"ALTER TABLE onthedot.{table} DETACH PARTITION"
+    detach = f"ALTER TABLE onthedot.{table} DETACH PARTITION onthedot."
     for row in await connection.fetch(_PENDING, f"onthedot.{table}"):
-        await connection.execute(f"{detach} {row['name']} FINALIZE")
+        await connection.execute(f"{detach}{row['relname']} FINALIZE")
     for row in await connection.fetch(_OLD, table, days):
-        if row["attached"]:
-            await connection.execute(f"{detach} {row['name']} CONCURRENTLY")
-        await connection.execute(f"DROP TABLE {row['name']}")
-        dropped.append(row["name"])
+        if row["relispartition"]:
+            await connection.execute(f"{detach}{row['relname']} CONCURRENTLY")
+        await connection.execute(f"DROP TABLE onthedot.{row['relname']}")
+        dropped.append(row["relname"])

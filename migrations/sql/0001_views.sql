@@ -98,7 +98,7 @@ SELECT e.execution_id, e.job_id, e.task_id, e.user_id, e.queue, e.priority, e.st
                    AS lateness_ms,
                attempt_number, NULL::timestamptz AS completed_at
           FROM onthedot.executions
-         WHERE attempt_number >= 1
+         WHERE attempt_number >= 1 AND scheduled_time < now() + interval '1 minute'  -- a million lie beyond
         UNION ALL
         SELECT shard, execution_id, job_id, task_id, user_id, queue, priority, status, scheduled_time, first_due_at,
                lateness_ms, attempt_number, completed_at

@@ -1,23 +1,20 @@
-"""`onthedot.enqueue` and `onthedot.assert_lease`: what SQL callers make, and what they may rely on, by transactions."""
+"""`SELECT onthedot.enqueue(…)`: a job exists if and only if the caller commits, and once under one key."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from asyncpg.pool import PoolConnectionProxy
+import pytest_asyncio
 
 from app.db.pools import Connection, Pool, connect
-from app.db.queries import load
-from app.db.stores.executions import ExecutionStore, Lease, renew
-from app.db.stores.workers import timeline
+from app.db.stores.executions import ExecutionStore
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, shard_of
-from tests.factories import FAILURE, insert, make_execution, make_task, now_of
+from tests.factories import insert, make_task, now_of
 from tests.polling import eventually
 
 ENQUEUE = "SELECT onthedot.enqueue('report', $1::text::jsonb)"
@@ -32,10 +29,10 @@ async def other(dsn: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-@pytest.fixture
-async def task(pool: Pool) -> str:
-    """Make the task that is enqueued here."""
-    return await make_task(pool, queue="bulk", priority=1, max_retries=7)
+@pytest_asyncio.fixture(autouse=True)
+async def report(pool: Pool) -> None:
+    """Make the task `report`, which is enqueued here."""
+    await make_task(pool, queue="bulk", priority=1, max_retries=7)
 
 
 async def job(pool: Pool, job_id: UUID) -> asyncpg.Record:
@@ -51,13 +48,13 @@ async def execution(pool: Pool, job_id: UUID) -> asyncpg.Record:
     return row
 
 
-async def test_a_job_and_its_execution_are_made_as_the_api_makes_them(pool: Pool, task: str) -> None:
+async def test_a_job_and_its_execution_are_made_as_the_api_makes_them(pool: Pool) -> None:
     began = await now_of(pool)
     job_id = await pool.fetchval(ENQUEUE, '{"n": [1, "é"]}')
     ended = await now_of(pool)
 
     made, planned = await job(pool, job_id), await execution(pool, job_id)
-    assert (made["schedule_type"], made["scheduled_time"], made["task_id"]) == ("IMMEDIATE", None, task)
+    assert (made["schedule_type"], made["scheduled_time"], made["task_id"]) == ("IMMEDIATE", None, "report")
     assert (made["user_id"], made["is_active"], made["version"]) == ("sql", True, 1)
     assert began <= made["created_at"] == made["updated_at"] == made["materialized_until"] <= ended
     assert (planned["status"], planned["trigger"], planned["run_key"]) == ("PENDING", "schedule", "")
@@ -70,9 +67,7 @@ async def test_a_job_and_its_execution_are_made_as_the_api_makes_them(pool: Pool
     assert made["shard"] == planned["shard"] == shard_of(job_id) == shard_of(planned["execution_id"])
 
 
-async def test_a_job_exists_if_and_only_if_its_transaction_commits(
-    pool: Pool, other: Connection, task: str
-) -> None:
+async def test_a_job_exists_if_and_only_if_its_transaction_commits(pool: Pool, other: Connection) -> None:
     async with pool.acquire() as connection:
         for how in ("rollback", "commit"):
             transaction = connection.transaction()
@@ -85,14 +80,14 @@ async def test_a_job_exists_if_and_only_if_its_transaction_commits(
             assert await other.fetchval(here, job_id) == (how == "commit")
 
 
-async def test_a_worker_finds_it_without_being_told(pool: Pool, task: str) -> None:
+async def test_a_worker_finds_it_without_being_told(pool: Pool) -> None:
     job_id = await pool.fetchval(ENQUEUE, "{}")
-    place = Ready(shard_of(job_id), "bulk", 1, datetime.min)
+    place = Ready(shard_of(job_id), "bulk", 1, await now_of(pool))
     store = ExecutionStore(pool)
 
     assert [r.shard for r in await store.peek(lookahead_seconds=0, queues=[])] == [place.shard]
     [claim] = await store.claim_due(place, limit=10, worker_id=uuid4(), lease_seconds=30)
-    assert (claim.job_id, claim.task_id) == (job_id, task)
+    assert (claim.job_id, claim.task_id) == (job_id, "report")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,7 @@ async def test_a_worker_finds_it_without_being_told(pool: Pool, task: str) -> No
     ],
 )
 async def test_it_runs_at_its_instant_and_never_before_it_was_made(
-    pool: Pool, task: str, run_at: str, due: timedelta
+    pool: Pool, run_at: str, due: timedelta
 ) -> None:
     job_id = await pool.fetchval(f"SELECT onthedot.enqueue('report', run_at => {run_at})")
 
@@ -115,16 +110,13 @@ async def test_it_runs_at_its_instant_and_never_before_it_was_made(
     assert abs(planned["due_at"] - made["created_at"] - due) < timedelta(seconds=10)
 
 
-async def test_in_a_transaction_that_is_open_for_long_it_is_due_when_it_was_made(
-    pool: Pool, task: str
-) -> None:
+async def test_in_a_transaction_that_is_open_for_long_it_is_due_when_it_was_made(pool: Pool) -> None:
     async with pool.acquire() as connection, connection.transaction():
         began = await connection.fetchval("SELECT now()")
-        await connection.execute("SELECT pg_sleep(0.05)")
         await connection.fetchval(ENQUEUE, "{}")
         due_at = await connection.fetchval("SELECT due_at FROM onthedot.executions")
 
-    assert due_at - began >= timedelta(seconds=0.05)
+    assert due_at > began
 
 
 @pytest.mark.parametrize(
@@ -148,14 +140,14 @@ async def test_in_a_transaction_that_is_open_for_long_it_is_due_when_it_was_made
     ],
 )
 async def test_what_cannot_run_is_refused_and_leaves_nothing(
-    pool: Pool, task: str, call: str, error: type[Exception], message: str
+    pool: Pool, call: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         await pool.fetchval(f"SELECT onthedot.{call}")
     assert await pool.fetchval("SELECT count(*) FROM onthedot.jobs") == 0
 
 
-async def test_the_owner_is_the_user_called_like_the_login(pool: Pool, task: str) -> None:
+async def test_the_owner_is_the_user_called_like_the_login(pool: Pool) -> None:
     await insert(pool, "users", [{"user_id": "onthedot", "name": "Jobs of ours", "role": "operator"}])
 
     job_id = await pool.fetchval(ENQUEUE, "{}")
@@ -163,7 +155,7 @@ async def test_the_owner_is_the_user_called_like_the_login(pool: Pool, task: str
     assert (await job(pool, job_id))["user_id"] == (await execution(pool, job_id))["user_id"] == "onthedot"
 
 
-async def test_under_one_key_there_is_one_job(pool: Pool, task: str) -> None:
+async def test_under_one_key_there_is_one_job(pool: Pool) -> None:
     first = await pool.fetchval(KEYED, "order 7")
     again = await pool.fetchval(KEYED, "order 7")
     other = await pool.fetchval(KEYED, "order 8")
@@ -173,9 +165,7 @@ async def test_under_one_key_there_is_one_job(pool: Pool, task: str) -> None:
     assert await pool.fetchval("SELECT count(*) FROM onthedot.executions") == 2
 
 
-async def test_a_key_that_stood_for_something_else_is_warned_of(
-    other: Connection, pool: Pool, task: str
-) -> None:
+async def test_a_key_that_stood_for_something_else_is_warned_of(other: Connection, pool: Pool) -> None:
     warnings: list[str] = []
     other.add_log_listener(lambda _connection, message: warnings.append(str(message)))
     call = "SELECT onthedot.enqueue('report', $1::text::jsonb, $2, 'order 7')"
@@ -189,7 +179,7 @@ async def test_a_key_that_stood_for_something_else_is_warned_of(
     assert "idempotency_key" in warnings[0]
 
 
-async def test_a_key_rolled_back_stands_for_nothing(pool: Pool, task: str) -> None:
+async def test_a_key_rolled_back_stands_for_nothing(pool: Pool) -> None:
     async with pool.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
@@ -202,7 +192,7 @@ async def test_a_key_rolled_back_stands_for_nothing(pool: Pool, task: str) -> No
 
 
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-async def test_a_key_in_use_is_waited_for(pool: Pool, other: Connection, task: str, how: str) -> None:
+async def test_a_key_in_use_is_waited_for(pool: Pool, other: Connection, how: str) -> None:
     async with pool.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
@@ -215,14 +205,14 @@ async def test_a_key_in_use_is_waited_for(pool: Pool, other: Connection, task: s
     assert await pool.fetchval("SELECT count(*) FROM onthedot.jobs") == 1
 
 
-async def test_many_at_once_under_one_key_make_one_job(pool: Pool, task: str) -> None:
+async def test_many_at_once_under_one_key_make_one_job(pool: Pool) -> None:
     ids = await asyncio.gather(*(pool.fetchval(KEYED, f"order {i % 3}") for i in range(60)))
 
     assert len(set(ids)) == 3
     assert await pool.fetchval("SELECT count(*) FROM onthedot.executions") == 3
 
 
-async def test_a_key_belongs_to_its_login(pool: Pool, task: str, dsn: str) -> None:
+async def test_a_key_belongs_to_its_login(pool: Pool) -> None:
     async with pool.acquire() as connection, connection.transaction():
         first = await connection.fetchval(KEYED, "order 7")
         await connection.execute("CREATE ROLE enqueue_test")
@@ -254,105 +244,7 @@ async def test_ids_sort_by_time_and_carry_the_moment_and_the_byte(pool: Pool) ->
     assert {shard_of(i) for i in unforced} == set(SHARDS)
 
 
-async def token(pool: Pool, execution_id: UUID) -> int:
-    """Return the fencing token that a handler of an execution sees now."""
-    epoch = await pool.fetchval(
-        "SELECT lease_epoch FROM onthedot.executions WHERE execution_id = $1", execution_id
-    )
-    return (await timeline(pool) << 40) + int(epoch)
-
-
-async def test_a_lease_in_force_is_asserted(pool: Pool) -> None:
-    execution_id = await make_execution(pool, status="RUNNING", lease_epoch=7)
-
-    assert (
-        await pool.fetchval(
-            "SELECT onthedot.assert_lease($1, $2)", execution_id, await token(pool, execution_id)
-        )
-        == ""
-    )
-
-
-@pytest.mark.parametrize(
-    ("columns", "off", "problem"),
-    [
-        ({"status": "RUNNING"}, 1, "somebody else"),
-        ({"status": "RUNNING"}, -1, "somebody else"),
-        ({"status": "RUNNING"}, 1 << 40, "somebody else"),
-        ({"status": "RUNNING"}, -(1 << 40), "somebody else"),
-        ({"status": "RUNNING"}, None, "somebody else"),
-        ({"status": "RUNNING", "lease_ends_in_seconds": -1}, 0, "ran out"),
-        ({"status": "SCHEDULED"}, 0, "does not run"),
-        ({"status": "RETRYING", "lease_epoch": 1}, 0, "does not run"),
-        (None, 0, "does not run"),
-    ],
-)
-async def test_a_lease_that_is_not_in_force_is_an_error(
-    pool: Pool, columns: dict[str, Any] | None, off: int | None, problem: str
-) -> None:
-    known = await make_execution(pool, **(columns or {"status": "RUNNING"}))
-    fencing_token = None if off is None else await token(pool, known) + off
-    execution_id = known if columns is not None else UUID(int=known.int ^ 1 << 60)
-
-    with pytest.raises(asyncpg.ObjectNotInPrerequisiteStateError, match=problem):
-        await pool.fetchval("SELECT onthedot.assert_lease($1, $2)", execution_id, fencing_token)
-
-
-async def test_a_lease_asserted_late_in_a_long_transaction_is_judged_by_the_clock(pool: Pool) -> None:
-    execution_id = await make_execution(pool, status="RUNNING", lease_ends_in_seconds=0.2)
-    fencing_token = await token(pool, execution_id)
-    async with pool.acquire() as connection, connection.transaction():
-        await connection.fetchval("SELECT now()")
-        await connection.execute("SELECT pg_sleep(0.25)")
-        with pytest.raises(asyncpg.ObjectNotInPrerequisiteStateError, match="ran out"):
-            await connection.fetchval("SELECT onthedot.assert_lease($1, $2)", execution_id, fencing_token)
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [{"attempt_number": 1}, {"attempt_number": 4}, {"cancel_requested_at": datetime(2026, 1, 1, tzinfo=UTC)}],
-    ids=["to be run again", "to be failed", "to be cancelled"],
-)
-async def test_an_asserted_lease_is_nobody_elses_before_the_commit(
-    pool: Pool, columns: dict[str, Any]
-) -> None:
-    """The lease lapses while the transaction is open: a reaper passes it by, and takes it afterwards."""
-    execution_id = await make_execution(pool, status="RUNNING", **columns)
-    shard, store = shard_of(execution_id), ExecutionStore(pool)
-    async with pool.acquire() as connection, connection.transaction():
-        await _assert_lease(connection, execution_id, await token(pool, execution_id))
-        await pool.execute(
-            "UPDATE onthedot.executions SET lease_expires_at = now() - interval '1 s' WHERE execution_id = $1",
-            execution_id,
-        )
-        assert (await store.reap(shard, limit=10)).transitions == 0
-    assert (await store.reap(shard, limit=10)).transitions == 1
-
-
-async def test_an_asserted_lease_is_renewed_and_its_execution_asked_to_stop_meanwhile(
-    pool: Pool, other: Connection
-) -> None:
-    execution_id, now = await make_execution(pool, status="RUNNING"), await now_of(pool)
-    shard = shard_of(execution_id)
-    async with pool.acquire() as connection, connection.transaction():
-        await _assert_lease(connection, execution_id, await token(pool, execution_id))
-        await other.execute("SET lock_timeout = '5s'")
-        assert await renew(other, [Lease(shard, execution_id, 1, 90.0, None)]) == set()
-        assert await other.fetch(load("request_cancel"), shard, execution_id, now, FAILURE)
-
-    row = await pool.fetchrow("SELECT * FROM onthedot.executions WHERE execution_id = $1", execution_id)
-    assert row is not None
-    assert row["lease_expires_at"] > now + timedelta(seconds=60)
-    assert row["cancel_requested_at"] == now
-
-
 async def is_blocked(pool: Pool, session: Connection) -> bool:
     """Tell whether a session waits for another one."""
     blockers = await pool.fetchval("SELECT pg_blocking_pids($1)", session.get_server_pid())
     return bool(blockers)
-
-
-async def _assert_lease(
-    connection: "PoolConnectionProxy[asyncpg.Record]", execution_id: UUID, fencing_token: int
-) -> None:
-    await connection.fetchval("SELECT onthedot.assert_lease($1, $2)", execution_id, fencing_token)
