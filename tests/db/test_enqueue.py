@@ -11,10 +11,13 @@ import pytest
 import pytest_asyncio
 
 from app.db.pools import Connection, Pool, connect
+from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.job_control import JobControl
 from app.domain.hints import Ready
-from app.domain.ids import SHARDS, shard_of
-from tests.factories import insert, make_task, now_of
+from app.domain.ids import SHARDS, new_execution_id, shard_of
+from app.domain.job_changes import Change
+from tests.factories import insert, make_finished, make_task, now_of
 from tests.polling import eventually
 
 ENQUEUE = "SELECT onthedot.enqueue('report', $1::text::jsonb)"
@@ -88,6 +91,29 @@ async def test_a_worker_finds_it_without_being_told(pool: Pool) -> None:
     assert [r.shard for r in await store.peek(lookahead_seconds=0, queues=[])] == [place.shard]
     [claim] = await store.claim_due(place, limit=10, worker_id=uuid4(), lease_seconds=30)
     assert (claim.job_id, claim.task_id) == (job_id, "report")
+
+
+async def test_whatever_is_run_of_it_later_is_checked_until_its_parameters_are_replaced(pool: Pool) -> None:
+    """What the API writes has been checked; what came by SQL is checked in the worker, by whatever way it runs."""
+    control, executions = JobControl(pool, horizon_seconds=60), ExecutionControl(pool)
+    job_id, now = await pool.fetchval(ENQUEUE, '{"n": 1}'), await now_of(pool)
+    ended = await make_finished(pool, job_id=job_id, parameters='{"n": 1}')
+
+    async def checked(*changes: Change) -> list[bool]:
+        for change in changes:
+            await control.change(job_id, change, if_version=None, actor="user:ada")
+        await control.run(job_id, new_execution_id(job_id, 1), now=now, actor="user:ada")
+        await executions.run_again(ended, new_execution_id(job_id, 1), now=now, actor="user:ada")
+        query = "DELETE FROM onthedot.executions WHERE trigger = $1 RETURNING parameters_checked"
+        rows = [await pool.fetchrow(query, trigger) for trigger in ("manual", "retry")]
+        return [row["parameters_checked"] for row in rows if row] + [
+            (await execution(pool, job_id))["parameters_checked"]
+        ]
+
+    assert await checked() == [False, False, False]
+    assert await checked(Change({"priority": 0}), Change({"parameters": '{"n": 1}'})) == [False, False, False]
+    assert await checked(Change({"parameters": '{"n": 2}'})) == [True, False, True]
+    assert await checked(Change({"parameters": '{"n": 1}'})) == [True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ UPDATE onthedot.executions AS e
        first_due_at = CASE WHEN $3::timestamptz IS NULL AND NOT e.held THEN e.first_due_at
                            ELSE greatest(coalesce($3::timestamptz, e.due_at), $5::timestamptz) END,
        queue = q.queue, priority = coalesce(j.priority, t.priority), parameters = j.parameters,
+       parameters_checked = j.parameters_checked,
        timeout_seconds = j.timeout_seconds, max_attempts = 1 + coalesce(j.max_retries, t.max_retries, q.max_retries)
   FROM onthedot.jobs AS j
   JOIN onthedot.tasks AS t ON t.task_id = j.task_id
