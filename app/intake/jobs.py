@@ -79,7 +79,7 @@ class JobIntake:
         """Store a job; return it, or the answer that a repeat had before. Raises `InvalidInput`, `Forbidden`."""
         for attempt in range(TRIES):
             job = await self._planner.plan(request, by=by, fresh=attempt > 0)
-            stored = await self._store(Submitted([job], None), None, kept)
+            stored = await self._store(Submitted([job], None), None, kept, by=by)
             if stored is not None:
                 return stored
         raise Conflict(f"the task {request.task_id} is being changed; try again")
@@ -104,17 +104,18 @@ class JobIntake:
             )
             wanted = Submitted(items, batch_id)
             batch = NewBatch(batch_id, by.user_id, len(wanted.jobs), self._clock.now())
-            stored = await self._store(wanted, batch, kept) if wanted.jobs else wanted
+            stored = await self._store(wanted, batch, kept, by=by) if wanted.jobs else wanted
             if stored is not None:
                 return stored
         raise Conflict("a task of the batch is being changed; try again")
 
     async def _store(
-        self, wanted: Submitted, batch: NewBatch | None, kept: Kept | None
+        self, wanted: Submitted, batch: NewBatch | None, kept: Kept | None, *, by: Principal
     ) -> Submitted | StoredAnswer | None:
         """Store what is wanted; None where something it was checked against has changed meanwhile."""
         submission = Submission(
             jobs=wanted.jobs,
+            actor=f"user:{by.user_id}",
             batch=batch,
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,

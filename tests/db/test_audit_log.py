@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
+import msgspec
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -16,6 +17,7 @@ from app.db.stores.access import AccessStore
 from app.db.stores.execution_control import Cancelling, ExecutionControl
 from app.db.stores.fleet import FleetStore
 from app.db.stores.job_control import JobControl
+from app.db.stores.jobs import JobStore, Submission
 from app.db.stores.keys import KeyStore
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
@@ -24,6 +26,7 @@ from app.domain.access import Principal, Role
 from app.domain.errors import Conflict
 from app.domain.ids import new_execution_id
 from app.domain.job_changes import pause
+from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.queues import QueuePatch, QueueRequest
 from app.domain.users import NotificationPreferences, PreferencesPatch, UserPatch, UserRequest
 from tests.factories import (
@@ -149,6 +152,44 @@ async def test_the_first_administrator_was_made_by_the_first_start(pool: Pool, e
         ("system:bootstrap", "user.create"),
         ("system:bootstrap", "key.create"),
     ]
+
+
+async def test_jobs_created_together_each_have_their_creator(pool: Pool) -> None:
+    for user_id in ("ada", "vera"):
+        await insert(pool, "users", [{"user_id": user_id, "name": user_id, "role": "admin"}])
+    await make_task(pool)
+    wanted = [
+        Submission(jobs=[await new_job(pool, every=60)], actor="user:ada"),
+        Submission(jobs=[await new_job(pool, every=60), await new_job(pool)], actor="user:vera"),
+        Submission(jobs=[await new_job(pool, every=60), await new_job(pool, queue="none")], actor="user:bob"),
+        Submission(jobs=[await new_job(pool, every=60)], actor="user:ada"),
+        Submission(jobs=[await new_job(pool)], actor="user:ada"),
+    ]
+    stored = await JobStore(pool).create(wanted)
+
+    expected = {str(s.jobs[0].job_id): s.actor for s in (wanted[0], wanted[1], wanted[3])}
+    log = await entries(pool, "job")
+    assert {entry[2]: entry[0] for entry in log if entry[0] != "user:bob"} == expected
+    assert [entry[1] for entry in log if entry[0] == "user:bob"] == ["job.create", "job.delete"]
+    assert len(stored.lanes) == 5
+    alone = Submission(jobs=[await new_job(pool, every=60)], actor="user:vera")
+    await JobStore(pool).create([alone])
+    assert (await entries(pool, "job"))[-1][:3] == ("user:vera", "job.create", str(alone.jobs[0].job_id))
+
+
+async def new_job(pool: Pool, *, every: float | None = None, queue: str | None = None) -> NewJob:
+    """Return a job of ada's to be stored."""
+    now = await now_of(pool)
+    schedule = {"type": "INTERVAL", "every": every} if every else {"type": "IMMEDIATE"}
+    request = msgspec.convert({"task_id": "report", "schedule": schedule, "queue": queue}, JobRequest)
+    return plan_job(
+        request,
+        user_id="ada",
+        task_revision=await pool.fetchval("SELECT revision FROM onthedot.tasks"),
+        now=now,
+        unix_microseconds=int(now.timestamp() * 1_000_000),
+        aliases={},
+    )
 
 
 async def test_a_repeating_jobs_life_stands_in_it(pool: Pool) -> None:

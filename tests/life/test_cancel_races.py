@@ -19,7 +19,7 @@ import pytest
 from tests.life.processes import eventually
 
 ROOT = Path(__file__).parents[2]
-RACES = int(os.environ.get("CANCEL_RACES", "500"))
+RACES = int(os.environ.get("CANCEL_RACES", "300"))
 RACES_A_SECOND = 100
 KEY = "r" * 32
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -76,7 +76,7 @@ def plan(url: str, database: Database) -> dict[str, float]:
         task = {"task_id": "mark", "execution_handler": "python:leave_a_mark"}
         client.post("/tasks", json=task).raise_for_status()
         now = time.time()
-        instants = [now + 5 + number / RACES_A_SECOND for number in range(RACES)]
+        instants = [now + 10 + number / RACES_A_SECOND for number in range(RACES)]
         for first in range(0, RACES, 10_000):
             jobs = [
                 {"task_id": "mark", "schedule": {"type": "ONCE", "scheduled_time": _text(instant)}}
@@ -84,17 +84,26 @@ def plan(url: str, database: Database) -> dict[str, float]:
             ]
             client.post("/jobs/batch", json={"jobs": jobs}).raise_for_status()
     planned = database.execute(
-        "SELECT execution_id::text, extract(epoch FROM scheduled_time)::float8 FROM onthedot.executions"
+        "SELECT execution_id::text, extract(epoch FROM scheduled_time)::float8 FROM onthedot.executions ORDER BY 2"
     ).fetchall()
     database.rollback()
     return dict(planned)
 
 
 async def race(url: str, planned: dict[str, float]) -> dict[str, int]:
-    """Cancel each execution around its instant; return the answers' statuses."""
+    """Cancel every tenth execution long before its instant and the others around theirs, but for the last ten.
+
+    Returns the answers' statuses.
+    """
+    raced = list(planned.items())[:-10]
     async with httpx.AsyncClient(base_url=f"{url}/api/v1", headers=HEADERS, timeout=30) as client:
-        answers = await asyncio.gather(*(_cancel(client, *each) for each in planned.items()))
-    return dict(zip(planned, answers, strict=True))
+        answers = await asyncio.gather(
+            *(
+                _cancel(client, execution_id, instant - 5 if number % 10 == 0 else instant)
+                for number, (execution_id, instant) in enumerate(raced)
+            )
+        )
+    return dict(zip(planned, answers, strict=False))
 
 
 async def _cancel(client: httpx.AsyncClient, execution_id: str, instant: float) -> int:
@@ -124,10 +133,11 @@ def test_what_was_cancelled_never_runs_and_what_ran_is_named(
             "SELECT execution_id, status FROM onthedot.execution_history"
         )
     }
-    assert ended.keys() == answers.keys()
+    assert len(ended) == RACES
     assert set(answers.values()) <= {200, 202, 409}
-    assert {answers[each] for each in ran} <= {202, 409}, "it ran after 200 had said that it never would"
+    assert not [each for each in ran if answers.get(each) == 200], (
+        "it ran after 200 had said that it never would"
+    )
     assert {ended[each] for each, status in answers.items() if status == 200} == {"CANCELLED"}
+    assert {ended[each] for each in ended.keys() - answers.keys()} == {"COMPLETED"}
     assert all(ran[each] == 1 for each, status in ended.items() if status == "COMPLETED")
-    assert len(ran) > RACES / 50, "too few came to run: nothing was raced"
-    assert list(answers.values()).count(200) > RACES / 50, "too few were cancelled in time: nothing was raced"

@@ -44,7 +44,7 @@ async def make_job(pool: Pool, clock: DatabaseClock, schedule: dict[str, Any], *
         unix_microseconds=clock.unix_microseconds(),
         aliases={},
     )
-    await JobStore(pool).create([Submission(jobs=[job])])
+    await JobStore(pool).create([Submission(jobs=[job], actor="user:ada")])
     return job.job_id
 
 

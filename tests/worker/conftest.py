@@ -106,7 +106,7 @@ class Bench:
             unix_microseconds=self.clock.unix_microseconds(),
             aliases={},
         )
-        stored = await JobStore(self.pool).create([Submission(jobs=[job])])
+        stored = await JobStore(self.pool).create([Submission(jobs=[job], actor="user:ada")])
         assert job.job_id in stored.lanes
         assert job.execution_id is not None
         return job.execution_id

@@ -8,10 +8,12 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
+from app.domain.stored_schedule import REPEATING
 
 _FIELDS = (
     "shard", "job_id", "user_id", "task_id", "task_revision", "name", "tags", "schedule_type", "expression",
@@ -42,6 +44,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What one request wants stored: all of it or nothing."""
 
     jobs: list[NewJob]
+    actor: str
+    """Who asks for it, for the audit log; such as `user:ada`."""
     batch: NewBatch | None = None
     request: IdempotentRequest | None = None
     answer: StoredAnswer | None = None
@@ -88,8 +92,11 @@ class JobStore:
 
 
 def _needs_transaction(submissions: Sequence[Submission]) -> bool:
-    """Single jobs without keys are one statement, which is a transaction of its own."""
-    return any(s.request is not None or s.batch is not None or len(s.jobs) != 1 for s in submissions)
+    """Single jobs without keys that run once are one statement, which is a transaction of its own."""
+    return any(
+        s.request is not None or s.batch is not None or len(s.jobs) != 1 or _repeats(s.jobs[0])
+        for s in submissions
+    )
 
 
 async def _create(connection: Connection, submissions: Sequence[Submission]) -> Stored:
@@ -99,7 +106,10 @@ async def _create(connection: Connection, submissions: Sequence[Submission]) -> 
     if batches:
         columns = [[getattr(b, name) for b in batches] for name in NewBatch.__struct_fields__]
         await connection.execute(load("create_batches"), *columns)
-    lanes = await _insert(connection, [job for s in wanted for job in s.jobs])
+    lanes = await _insert(connection, [job for s in wanted for job in s.jobs if not _repeats(job)])
+    for actor, jobs in _repeating(wanted).items():
+        await act_as(connection, actor)  # a trigger writes down who created them
+        lanes |= await _insert(connection, jobs)
     broken = [s for s in wanted if any(job.job_id not in lanes for job in s.jobs)]
     if broken:
         await _take_back(connection, broken, lanes)
@@ -132,15 +142,30 @@ async def _take_back(
     connection: Connection, broken: Sequence[Submission], lanes: dict[UUID, Lane | None]
 ) -> None:
     """Undo submissions of which some job could not be stored: all of one or nothing."""
-    ids = [job.job_id for s in broken for job in s.jobs if job.job_id in lanes]
-    for job_id in ids:
-        del lanes[job_id]
-    await connection.execute(load("discard_jobs"), ids)
+    for s in broken:
+        ids = [job.job_id for job in s.jobs if job.job_id in lanes]
+        for job_id in ids:
+            del lanes[job_id]
+        await act_as(connection, s.actor)
+        await connection.execute(load("discard_jobs"), ids)
     await connection.execute(
         load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
     )
     keys = [s.request.key_hash for s in broken if s.request is not None]
     await connection.execute(load("forget_keys"), keys)
+
+
+def _repeats(job: NewJob) -> bool:
+    return job.schedule_type in REPEATING
+
+
+def _repeating(submissions: Iterable[Submission]) -> dict[str, list[NewJob]]:
+    """Return the repeating jobs by who asks for them."""
+    found: dict[str, list[NewJob]] = {}
+    for s in submissions:
+        if jobs := [job for job in s.jobs if _repeats(job)]:
+            found.setdefault(s.actor, []).extend(jobs)
+    return found
 
 
 def _value(job: NewJob, name: str) -> object:
