@@ -2,12 +2,14 @@
 
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from pytest_postgresql import factories
+from pytest_postgresql.executors import NoopExecutor
+from pytest_postgresql.janitor import DatabaseJanitor
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.clock import DatabaseClock
@@ -52,6 +54,23 @@ def migrated(*, host: str, port: int, user: str, dbname: str, password: str, aut
 
 postgresql_server = factories.postgresql_noproc(dbname="onthedot_test", load=[migrated])
 database = factories.postgresql("postgresql_server")
+
+
+@pytest.fixture(scope="module")
+def module_dsn(postgresql_server: NoopExecutor) -> Iterator[str]:
+    """Return the DSN of a migrated database that a module has for itself."""
+    server = postgresql_server
+    name = f"{server.dbname}_module_{os.getpid()}"
+    janitor = DatabaseJanitor(
+        user=server.user,
+        host=server.host,
+        port=server.port,
+        password=server.password,
+        dbname=name,
+        template_dbname=server.template_dbname,
+    )
+    with janitor:
+        yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
 
 
 @pytest.fixture

@@ -1,15 +1,11 @@
 """The whole application over a database of its own. A module shares one: its tests do not disturb each other."""
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import pytest
 import pytest_asyncio
-from pytest_postgresql.executors import NoopExecutor
-from pytest_postgresql.janitor import DatabaseJanitor
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.clock import DatabaseClock
@@ -105,23 +101,6 @@ def problem(answer: httpx.Response, *, status: int, code: str) -> dict[str, Any]
 def pointers(document: dict[str, Any]) -> list[str]:
     """Return where a problem document says that something is wrong."""
     return [error["pointer"] for error in document.get("errors", [])]
-
-
-@pytest.fixture(scope="module")
-def module_dsn(postgresql_server: NoopExecutor) -> Iterator[str]:
-    """Return the DSN of a migrated database that a module has for itself."""
-    server = postgresql_server
-    name = f"{server.dbname}_api_{os.getpid()}"
-    janitor = DatabaseJanitor(
-        user=server.user,
-        host=server.host,
-        port=server.port,
-        password=server.password,
-        dbname=name,
-        template_dbname=server.template_dbname,
-    )
-    with janitor:
-        yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from pytest_postgresql.executors import NoopExecutor
-from pytest_postgresql.janitor import DatabaseJanitor
 
 from app.cli.root import onthedot
 from app.client.errors import ClientError
@@ -46,36 +44,24 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(postgresql_server: NoopExecutor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Return a shell in which the administrator talks to a server that a module has for itself."""
     folder = tmp_path_factory.mktemp("cli")
     key_file = folder / "key"
     key_file.write_text(KEY)
     with ExitStack() as stack:
-        dsn = stack.enter_context(_database(postgresql_server))
         port = stack.enter_context(reserved_port("127.0.0.1", 0))
-        settings = {"ONTHEDOT_DATABASE_URL": dsn, "ONTHEDOT_ADMIN_API_KEY": KEY, "ONTHEDOT_PORT": str(port)}
-        asyncio.run(bootstrap(dsn, Settings.from_env(settings)))
+        settings = {
+            "ONTHEDOT_DATABASE_URL": module_dsn,
+            "ONTHEDOT_ADMIN_API_KEY": KEY,
+            "ONTHEDOT_PORT": str(port),
+        }
+        asyncio.run(bootstrap(module_dsn, Settings.from_env(settings)))
         for role in ("api", "worker"):
             stack.enter_context(_process(role, settings, folder))
         url = f"http://127.0.0.1:{port}"
         eventually(lambda: _is_ready(url))
         yield Shell(url=url, environment={"ONTHEDOT_URL": url, "ONTHEDOT_TOKEN_FILE": str(key_file)})
-
-
-@contextmanager
-def _database(server: NoopExecutor) -> Iterator[str]:
-    name = f"{server.dbname}_cli_{os.getpid()}"
-    janitor = DatabaseJanitor(
-        user=server.user,
-        host=server.host,
-        port=server.port,
-        password=server.password,
-        dbname=name,
-        template_dbname=server.template_dbname,
-    )
-    with janitor:
-        yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
 
 
 @contextmanager

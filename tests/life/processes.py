@@ -1,5 +1,6 @@
 """Helpers for tests that watch processes."""
 
+import os
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,12 @@ def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not become true in time"
         time.sleep(0.01)
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Return this process's variables with these settings of onthedot, and no others; `PORT` is `ONTHEDOT_PORT`."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
+    return others | {f"ONTHEDOT_{name}": value for name, value in settings.items()}
 
 
 def has_ended(pid: int) -> bool:

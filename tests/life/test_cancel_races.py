@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.life.processes import eventually
+from tests.life.processes import environment, eventually
 
 ROOT = Path(__file__).parents[2]
 RACES = int(os.environ.get("CANCEL_RACES", "300"))
@@ -54,12 +54,11 @@ def url(dsn: str, effects: Path) -> Iterator[str]:
         "DATABASE_URL": dsn, "DATA_DIR": str(effects.parent), "PORT": "0", "WORKER_PROCESSES": "2",
         "TASK_MODULES": "racing_tasks", "ADMIN_API_KEY": KEY,
     }  # fmt: skip
-    others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
     path = os.pathsep.join([str(effects.parent), str(ROOT)])
     process = subprocess.Popen(
         [sys.executable, "-m", "app", "serve"],
         cwd=effects.parent,
-        env={**others, "PYTHONPATH": path, **{f"ONTHEDOT_{name}": value for name, value in own.items()}},
+        env={**environment(**own), "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.life.processes import eventually, has_ended
+from tests.life.processes import environment, eventually, has_ended
 
 ROOT = Path(__file__).parents[2]
 JOBS = 100
@@ -26,9 +26,8 @@ def serve(dsn: str, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
         "DATABASE_URL": dsn, "DATA_DIR": str(tmp_path), "PORT": "0", "LEASE_SECONDS": "2", "WORKER_PROCESSES": "2",
         "GRACE_SECONDS": "0", "ROLES": "materializer,worker", "CONCURRENCY": "60",
     }  # fmt: skip
-    environment = {**os.environ, **{f"ONTHEDOT_{name}": value for name, value in own.items()}}
     process = subprocess.Popen(
-        [sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environment, start_new_session=True
+        [sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environment(**own), start_new_session=True
     )
     yield process
     process.terminate()

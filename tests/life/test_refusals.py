@@ -1,11 +1,12 @@
 """What cannot start says why in one line, and is not tried again and again."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.life.processes import environment
 
 ROOT = Path(__file__).parents[2]
 UNREACHABLE = "postgresql://onthedot:hunter2@127.0.0.1:1/onthedot"
@@ -13,13 +14,12 @@ UNREACHABLE = "postgresql://onthedot:hunter2@127.0.0.1:1/onthedot"
 
 def refusal(command: str, data_dir: Path, **settings: str) -> tuple[int, list[str]]:
     """Run `onthedot COMMAND`, which must end by itself; return its status and what it said on standard error."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
     own = {"DATA_DIR": str(data_dir), "PORT": "0", "WORKER_PROCESSES": "1"} | settings
     ended = subprocess.run(
         [sys.executable, "-m", "app", command],
         check=False,
         cwd=ROOT,
-        env={**others, **{f"ONTHEDOT_{name}": value for name, value in own.items()}},
+        env=environment(**own),
         capture_output=True,
         text=True,
         timeout=60,

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from app.db.embedded import EmbeddedPostgres
-from tests.life.processes import DEADLINE_SECONDS, eventually, has_ended
+from tests.life.processes import DEADLINE_SECONDS, environment, eventually, has_ended
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,13 +28,12 @@ class Serve:
     def __init__(self, data_dir: Path, *, port: int = 0) -> None:
         self._data_dir = data_dir
         self._errors = data_dir.with_name(f"errors-{time.monotonic_ns()}")
-        others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
         own = {"DATA_DIR": str(data_dir), "PORT": str(port), "WORKER_PROCESSES": "1"}
         with self._errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "app", "serve"],
                 cwd=ROOT,
-                env={**others, **{f"ONTHEDOT_{name}": value for name, value in own.items()}},
+                env=environment(**own),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,

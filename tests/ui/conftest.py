@@ -1,7 +1,6 @@
 """The dashboard on a database of its own, and a browser without JavaScript."""
 
-import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -11,8 +10,6 @@ import pytest
 import pytest_asyncio
 from litestar import Litestar
 from litestar.di import Provide
-from pytest_postgresql.executors import NoopExecutor
-from pytest_postgresql.janitor import DatabaseJanitor
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.errors import EXCEPTION_HANDLERS
@@ -70,23 +67,6 @@ class Site:
     engine: AsyncEngine
     clock: DatabaseClock
     application: Litestar
-
-
-@pytest.fixture(scope="module")
-def module_dsn(postgresql_server: NoopExecutor) -> Iterator[str]:
-    """Return the DSN of a migrated database that a module has for itself."""
-    server = postgresql_server
-    name = f"{server.dbname}_ui_{os.getpid()}"
-    janitor = DatabaseJanitor(
-        user=server.user,
-        host=server.host,
-        port=server.port,
-        password=server.password,
-        dbname=name,
-        template_dbname=server.template_dbname,
-    )
-    with janitor:
-        yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
