@@ -14,19 +14,17 @@ class Pace:
 
     def __init__(self) -> None:
         self._per_second = 0.0
+        self._ended = 0
         self._measured_at = time.monotonic()
 
     def note_ended(self) -> None:
         """One more has ended."""
-        self._fade()
-        self._per_second += 1 / SPAN_SECONDS
+        self._ended += 1
 
     def prefetch(self) -> int:
         """Return how many executions may be held beyond those that run."""
-        self._fade()
-        return int(self._per_second * HOLD_SECONDS)
-
-    def _fade(self) -> None:
         now = time.monotonic()
         self._per_second *= math.exp((self._measured_at - now) / SPAN_SECONDS)
-        self._measured_at = now
+        self._per_second += self._ended / SPAN_SECONDS
+        self._ended, self._measured_at = 0, now
+        return int(self._per_second * HOLD_SECONDS)

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from uuid import UUID
 
 import msgspec
@@ -18,12 +19,14 @@ from app.tasks import Context
 from app.worker.alarms import Alarms
 from app.worker.attempt import Attempt, Stop
 from app.worker.capture import ExecutionLog
+from app.worker.eager import start_at_once
 from app.worker.leases import HeldLease, LeaseKeeper
 from app.worker.pace import Pace
 from app.worker.runner import Runner
 from app.worker.settler import Settler
 
 log = logging.getLogger(__name__)
+_task_log = logging.getLogger("onthedot.task")
 
 STOP_GRACE_SECONDS = 2.0
 """How long after it was told to stop a handler may still clean up. Then its slot is free and its outcome stands,
@@ -59,7 +62,8 @@ class WorkerPool:
         self._running: dict[UUID, Attempt] = {}
         self._ready: deque[Claim] = deque()
         self._pace = Pace()
-        self._deadlines = Alarms(self._ring)
+        self._deadlines = Alarms(self._ring, is_over=attrgetter("finished"))
+        self._launching = False
 
     @property
     def room(self) -> int:
@@ -76,18 +80,31 @@ class WorkerPool:
 
     def start(self, claim: Claim) -> None:
         """Start the attempt of a claim that is RUNNING, at once or as soon as a slot is free."""
-        if len(self._running) < self._slots:
-            self._launch(claim)
-        else:
-            self._ready.append(claim)
+        self._ready.append(claim)
+        self._launch_ready()
+
+    def _launch_ready(self) -> None:
+        """Start what is ready while slots are free. An attempt may end within its launch and free its slot again:
+        the launch under way goes on with it, another one within it would nest as deep as there are claims."""
+        if self._launching:
+            return
+        self._launching = True
+        try:
+            while self._ready and len(self._running) < self._slots:
+                self._launch(self._ready.popleft())
+        finally:
+            self._launching = False
 
     def _launch(self, claim: Claim) -> None:
         attempt = self._attempt(claim)
         self._running[claim.execution_id] = attempt
+        attempt.work = work = start_at_once(self._runner.run(attempt))
+        if work.done():
+            self._on_done(attempt, work)
+            return
         self._leases.began(claim.execution_id, attempt.started_at)
         self._deadlines.set(time.monotonic() + attempt.timeout_seconds, attempt)
-        attempt.work = asyncio.get_running_loop().create_task(self._runner.run(attempt))
-        attempt.work.add_done_callback(partial(self._on_done, attempt))
+        work.add_done_callback(partial(self._on_done, attempt))
 
     def lose(self, execution_id: UUID) -> None:
         """End an attempt whose lease was lost."""
@@ -149,7 +166,7 @@ class WorkerPool:
             parameters=msgspec.json.decode(claim.parameters),
             fencing_token=(self._timeline << 40) + claim.lease_epoch,
             timeout_seconds=timeout_seconds,
-            logger=logging.getLogger("onthedot.task"),
+            logger=_task_log,
         )
         return Attempt(
             claim=claim,
@@ -195,6 +212,5 @@ class WorkerPool:
         if attempt.stop is not Stop.LEASE_LOST:
             self._settler.add(attempt, outcome)
             self._on_settle()
-        if self._ready and len(self._running) < self._slots:
-            self._launch(self._ready.popleft())
+        self._launch_ready()
         self._on_free()

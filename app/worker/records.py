@@ -15,7 +15,8 @@ def settlement(
     attempt: Attempt, outcome: Succeeded | Failed | Cancelled, *, ended_at: datetime, max_delay_ms: int
 ) -> Settlement:
     """Return the history's part of an execution that has ended."""
-    status, disposition = _end(attempt, outcome, max_delay_ms)
+    lateness_ms = attempt.lateness_ms
+    status, disposition = _end(outcome, is_late=lateness_ms > max_delay_ms)
     result = outcome.result if isinstance(outcome, Succeeded) else None
     return Settlement(
         claim=attempt.claim,
@@ -23,20 +24,17 @@ def settlement(
         disposition=disposition,
         started_at=attempt.started_at,
         completed_at=ended_at,
-        lateness_ms=attempt.lateness_ms,
+        lateness_ms=lateness_ms,
         result=result.json_text if result else None,
         result_truncated=bool(result and result.truncated),
         error=_json(outcome.failure) if isinstance(outcome, Failed) else None,
     )
 
 
-def _end(
-    attempt: Attempt, outcome: Succeeded | Failed | Cancelled, max_delay_ms: int
-) -> tuple[Status, Disposition]:
+def _end(outcome: Succeeded | Failed | Cancelled, *, is_late: bool) -> tuple[Status, Disposition]:
     match outcome:
         case Succeeded():
-            late = attempt.lateness_ms > max_delay_ms
-            return Status.COMPLETED, Disposition.LATE if late else Disposition.RAN
+            return Status.COMPLETED, Disposition.LATE if is_late else Disposition.RAN
         case Failed():
             return Status.FAILED, Disposition.FAILED
         case Cancelled():

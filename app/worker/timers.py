@@ -39,8 +39,8 @@ class Timers:
         self._clock = clock
         self._fire = fire
         self._lost = lost
-        self._to_arm = Alarms(self._arm_soon)
-        self._to_fire = Alarms(self._fire_all)
+        self._to_arm = Alarms(self._arm_soon, is_over=self._is_over)
+        self._to_fire = Alarms(self._fire_all, is_over=self._is_over)
         self._arming: set[asyncio.Task[None]] = set()
         self._waiting: dict[UUID, Claim] = {}
 
@@ -67,8 +67,11 @@ class Timers:
         self._to_fire.clear()
         return claims
 
+    def _is_over(self, claim: Claim) -> bool:
+        return self._waiting.get(claim.execution_id) is not claim
+
     def _arm_soon(self, claims: list[Claim]) -> None:
-        ours = [claim for claim in claims if self._waiting.get(claim.execution_id) is claim]
+        ours = [claim for claim in claims if not self._is_over(claim)]
         if ours:
             task = asyncio.get_running_loop().create_task(self._arm(ours))
             self._arming.add(task)
