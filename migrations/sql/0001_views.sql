@@ -17,7 +17,8 @@ SELECT e.execution_id, e.job_id, j.name AS job_name, e.task_id, e.user_id, e.que
   FROM (SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, status,
                'pending' AS disposition, trigger, retried_from, scheduled_time, first_due_at, due_at,
                parameters, max_attempts, attempt_number, lease_epoch, worker_id, lease_expires_at,
-               claimed_at, started_at, NULL::timestamptz AS completed_at, lateness_ms,
+               claimed_at, coalesce(started_at, CASE WHEN status = 'RUNNING' THEN claimed_at END) AS started_at,
+               NULL::timestamptz AS completed_at, lateness_ms,
                NULL::jsonb AS result, false AS result_truncated, error
           FROM onthedot.executions
         UNION ALL
@@ -52,6 +53,7 @@ COMMENT ON VIEW audit.jobs IS 'Jobs, with what holds for them where they leave i
 ---
 -- The attempt that ended an execution stands in the history, one that runs on the live row. A cancelled row shows no
 -- attempt of its own where it only waited for the next one: then the last one stands among the earlier ones.
+-- A start that was not written down yet counts from the claim. The API reads attempts here too.
 CREATE VIEW audit.attempts AS
 SELECT a.execution_id, a.attempt_number, a.outcome, a.started_at, a.ended_at, a.worker_id, w.host AS worker_host,
        a.error ->> 'type' AS error_type, a.error ->> 'message' AS error_details, a.error, a.job_id, a.task_id,
@@ -79,8 +81,8 @@ SELECT a.execution_id, a.attempt_number, a.outcome, a.started_at, a.ended_at, a.
                                         WHERE x.shard = h.shard AND x.execution_id = h.execution_id
                                           AND x.attempt_number = h.attempt_number)))
         UNION ALL
-        SELECT shard, execution_id, job_id, task_id, user_id, attempt_number, lease_epoch, worker_id, started_at,
-               NULL, 'running', NULL
+        SELECT shard, execution_id, job_id, task_id, user_id, attempt_number, lease_epoch, worker_id,
+               coalesce(started_at, claimed_at), NULL, 'running', NULL
           FROM onthedot.executions
          WHERE status = 'RUNNING') AS a
   LEFT JOIN onthedot.workers AS w ON w.worker_id = a.worker_id;

@@ -4,13 +4,31 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import select, tuple_
+from sqlalchemy import column, func, select, table, tuple_
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.reads.executions import ErrorView, ExecutionView
-from app.db.tables import attempts, execution_logs
+from app.db.tables import execution_logs
 from app.domain.ids import shard_of
-from app.domain.statuses import Status
+
+# The view alone knows where the last attempt stands and what it came to: people and programs are told the same.
+_attempts = table(
+    "attempts",
+    *map(
+        column, ("shard", "execution_id", "attempt_number", "worker_id", "started_at", "ended_at", "outcome")
+    ),
+    column("error", JSONB),
+    column("lease_epoch"),
+    schema="audit",
+)
+_ATTEMPTS = select(
+    *(
+        _attempts.c[name]
+        for name in ("attempt_number", "worker_id", "started_at", "ended_at", "error", "lease_epoch")
+    ),
+    func.nullif(_attempts.c.outcome, "running").label("outcome"),
+).order_by(_attempts.c.attempt_number, _attempts.c.lease_epoch)
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,16 +62,13 @@ class StoryReads:
 
     async def attempts(self, execution: ExecutionView) -> list[AttemptView]:
         """Return all attempts of an execution, the first one first: those that were retried, and the last."""
-        a = attempts.c
-        statement = (
-            select(a.attempt_number, a.worker_id, a.started_at, a.ended_at, a.outcome, a.error, a.lease_epoch)
-            .where(a.shard == shard_of(execution.execution_id), a.execution_id == execution.execution_id)
-            .order_by(a.attempt_number, a.lease_epoch)
+        statement = _ATTEMPTS.where(
+            _attempts.c.shard == shard_of(execution.execution_id),
+            _attempts.c.execution_id == execution.execution_id,
         )
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement)).all()
-        earlier = [msgspec.convert(row, AttemptView, from_attributes=True) for row in rows]
-        return earlier + _last_attempt(execution, earlier)
+        return [msgspec.convert(row, AttemptView, from_attributes=True) for row in rows]
 
     async def log_page(
         self, execution_id: UUID, *, limit: int, after: tuple[int, int] = (0, 0)
@@ -70,29 +85,3 @@ class StoryReads:
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement)).all()
         return [msgspec.convert(row, LogLineView, from_attributes=True) for row in rows]
-
-
-def _last_attempt(execution: ExecutionView, earlier: list[AttemptView]) -> list[AttemptView]:
-    """Return the attempt that runs or that ended the execution; it stands on the execution itself."""
-    began = execution.status is Status.RUNNING or execution.completed_at is not None
-    known = bool(earlier) and earlier[-1].attempt_number >= execution.attempt_number
-    if not began or known or execution.attempt_number == 0:
-        return []
-    return [
-        AttemptView(
-            attempt_number=execution.attempt_number,
-            worker_id=execution.worker_id,
-            started_at=execution.started_at,
-            ended_at=execution.completed_at,
-            outcome=_OUTCOMES.get(execution.status),
-            error=execution.error if execution.status is Status.FAILED else None,
-            lease_epoch=execution.lease_epoch,
-        )
-    ]
-
-
-_OUTCOMES = {
-    Status.COMPLETED: "completed",
-    Status.FAILED: "failed",
-    Status.CANCELLED: "cancelled",
-}
