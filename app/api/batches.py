@@ -18,7 +18,8 @@ from app.domain.access import Principal
 from app.domain.errors import InvalidInput
 from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob
-from app.intake.jobs import Item, JobIntake, Kept, Submitted
+from app.intake.jobs import JobIntake, Kept, Submitted
+from app.intake.planner import Item
 
 ApiRequest = Request[Principal, Any, Any]
 MAX_BATCH_BYTES = 16 * 1024 * 1024

@@ -1,6 +1,5 @@
 """Jobs: what people ask for, and the row it becomes."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -8,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from app.domain.ids import new_execution_id, new_job_id, shard_of
-from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns, schedule_columns
+from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns
 
 Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$(?!\n)")]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=3)]
@@ -34,8 +33,9 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     timeout_seconds: TimeoutSeconds | None = None
 
 
-class NewJob(ScheduleColumns, frozen=True, kw_only=True):
-    """A job ready to be stored, with the execution of one that runs once."""
+class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
+    """A job ready to be stored, with the execution of one that runs once. Written as JSON, it leaves out what is
+    null."""
 
     shard: int
     job_id: UUID
@@ -43,41 +43,40 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True):
     task_id: str
     task_revision: int
     """Revision of the task whose schema the parameters satisfy."""
-    name: str | None
+    name: str | None = None
     tags: list[str]
     overlap: str
-    parameters: str
+    parameters: msgspec.Raw
     """JSON text."""
-    queue: str | None
-    priority: int | None
-    max_retries: int | None
-    timeout_seconds: float | None
-    materialize_at: datetime | None
+    queue: str | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    timeout_seconds: float | None = None
+    materialize_at: datetime | None = None
     created_at: datetime
-    batch_id: UUID | None
-    execution_id: UUID | None
-    due_at: datetime | None
+    batch_id: UUID | None = None
+    execution_id: UUID | None = None
+    due_at: datetime | None = None
 
 
 def plan_job(
     request: JobRequest,
     *,
+    schedule: ScheduleColumns,
     user_id: str,
     task_revision: int,
     now: datetime,
     unix_microseconds: int,
-    aliases: Mapping[str, str],
     batch_id: UUID | None = None,
 ) -> NewJob:
-    """Turn a request, whose parameters are checked, into the job to store.
+    """Turn a request, whose parameters and schedule are checked, into the job to store.
 
-    `now` and `unix_microseconds` are the database's time. Raises `InvalidInput` with pointers under `/schedule`.
+    `now` and `unix_microseconds` are the database's time.
     """
-    columns = schedule_columns(request.schedule, now=now, aliases=aliases)
     job_id = new_job_id(unix_microseconds)
-    repeats = columns.schedule_type in REPEATING
+    repeats = schedule.schedule_type in REPEATING
     return NewJob(
-        **msgspec.structs.asdict(columns),
+        **msgspec.structs.asdict(schedule),
         shard=shard_of(job_id),
         job_id=job_id,
         user_id=user_id,
@@ -86,7 +85,7 @@ def plan_job(
         name=request.name,
         tags=request.tags,
         overlap=request.overlap,
-        parameters=msgspec.json.encode(request.parameters).decode(),
+        parameters=msgspec.Raw(msgspec.json.encode(request.parameters)),
         queue=request.queue,
         priority=request.priority,
         max_retries=request.max_retries,
@@ -96,5 +95,5 @@ def plan_job(
         batch_id=batch_id,
         execution_id=None if repeats else new_execution_id(job_id, unix_microseconds),
         # Never before now: workers pass over instants that lie well behind.
-        due_at=None if repeats else max(columns.scheduled_time or now, now),
+        due_at=None if repeats else max(schedule.scheduled_time or now, now),
     )

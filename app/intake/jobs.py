@@ -1,6 +1,5 @@
 """Taking in jobs, one or a batch: check, plan, store, wake."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
@@ -15,16 +14,10 @@ from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.ids import uuid7
 from app.domain.jobs import JobRequest, NewJob
 from app.intake.group_commit import GroupCommit
-from app.intake.planner import JobPlanner
+from app.intake.planner import Item, JobPlanner
 
 TRIES = 3
 """A task may change between the check of the parameters and the insert; then the check is made again."""
-PLANNED_AT_ONCE = 100
-"""Jobs of a batch that are planned before others get their turn on the event loop."""
-
-
-Item = NewJob | InvalidInput
-"""One job asked for: planned, or refused with a reason."""
 
 
 class Submitted(NamedTuple):
@@ -37,6 +30,12 @@ class Submitted(NamedTuple):
     def jobs(self) -> list[NewJob]:
         """Return the jobs that were stored."""
         return [item for item in self.items if isinstance(item, NewJob)]
+
+    def require_all(self) -> None:
+        """Raise the first refusal, an `InvalidInput`; one of a batch points to its job: `/jobs/17/schedule`."""
+        for index, item in enumerate(self.items):
+            if isinstance(item, InvalidInput):
+                raise item.within(f"/jobs/{index}") if self.batch_id else item
 
 
 class Kept(NamedTuple):
@@ -78,8 +77,9 @@ class JobIntake:
     ) -> Submitted | StoredAnswer:
         """Store a job; return it, or the answer that a repeat had before. Raises `InvalidInput`, `Forbidden`."""
         for attempt in range(TRIES):
-            job = await self._planner.plan(request, by=by, fresh=attempt > 0)
-            stored = await self._store(Submitted([job], None), None, kept, by=by)
+            wanted = Submitted(await self._planner.plan_all([request], by=by, fresh=attempt > 0), None)
+            wanted.require_all()
+            stored = await self._store(wanted, None, kept, by=by)
             if stored is not None:
                 return stored
         raise Conflict(f"the task {request.task_id} is being changed; try again")
@@ -99,10 +99,10 @@ class JobIntake:
         """
         for attempt in range(TRIES):
             batch_id = uuid7(self._clock.unix_microseconds())
-            items = await self._plan_all(
-                requests, by=by, partial=partial, fresh=attempt > 0, batch_id=batch_id
-            )
+            items = await self._planner.plan_all(requests, by=by, fresh=attempt > 0, batch_id=batch_id)
             wanted = Submitted(items, batch_id)
+            if not partial:
+                wanted.require_all()
             batch = NewBatch(batch_id, by.user_id, len(wanted.jobs), self._clock.now())
             stored = await self._store(wanted, batch, kept, by=by) if wanted.jobs else wanted
             if stored is not None:
@@ -127,35 +127,6 @@ class JobIntake:
             return None
         self._wake(wanted.jobs, stored)
         return wanted
-
-    async def _plan_all(
-        self,
-        requests: Sequence[JobRequest | InvalidInput],
-        *,
-        by: Principal,
-        partial: bool,
-        fresh: bool,
-        batch_id: UUID,
-    ) -> list[Item]:
-        items: list[Item] = []
-        for index, request in enumerate(requests):
-            if index % PLANNED_AT_ONCE == 0:
-                await asyncio.sleep(0)
-            item = await self._plan_one(request, by=by, fresh=fresh, batch_id=batch_id)
-            if isinstance(item, InvalidInput) and not partial:
-                raise item.within(f"/jobs/{index}")
-            items.append(item)
-        return items
-
-    async def _plan_one(
-        self, request: JobRequest | InvalidInput, *, by: Principal, fresh: bool, batch_id: UUID
-    ) -> Item:
-        if isinstance(request, InvalidInput):
-            return request
-        try:
-            return await self._planner.plan(request, by=by, fresh=fresh, batch_id=batch_id)
-        except InvalidInput as error:
-            return error
 
     def _wake(self, jobs: Sequence[NewJob], stored: Stored) -> None:
         if any(job.due_at is None for job in jobs):

@@ -1,6 +1,9 @@
 """Checking what people ask for, and planning the jobs that come of it."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
@@ -12,6 +15,13 @@ from app.domain.access import Principal, Role
 from app.domain.errors import InvalidInput, InvalidParameters, UnknownTask
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.parameters import ParameterSchema
+from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_columns
+
+PLANNED_AT_ONCE = 100
+"""Jobs of a batch that are planned before others get their turn on the event loop."""
+
+Item = NewJob | InvalidInput
+"""One job asked for: planned, or refused with a reason."""
 
 
 class JobPlanner:
@@ -33,25 +43,53 @@ class JobPlanner:
         self._clock = clock
         self._schemas: dict[str, tuple[int, ParameterSchema]] = {}
 
-    async def plan(
-        self, request: JobRequest, *, by: Principal, fresh: bool, batch_id: UUID | None = None
-    ) -> NewJob:
-        """Return the job that a request asks for. Raises `InvalidInput` and `Forbidden`.
+    async def plan_all(
+        self,
+        requests: Sequence[JobRequest | InvalidInput],
+        *,
+        by: Principal,
+        fresh: bool,
+        batch_id: UUID | None = None,
+    ) -> list[Item]:
+        """Return the jobs that requests ask for, in their order; why in the place of one that cannot be had.
 
-        `fresh`: an insert has found the task changed, or something missing; look at the database again.
+        A request that could not be read stands there as its error. `fresh`: an insert has found a task changed, or
+        something missing; look at the database again. Raises `Forbidden`.
         """
         by.require(Role.OPERATOR)
+        schedules = _Schedules(self._clock.now(), await self._aliases.all())
+        items: list[Item] = []
+        for index, request in enumerate(requests, start=1):
+            if index % PLANNED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            try:
+                if isinstance(request, InvalidInput):
+                    raise request
+                items.append(await self._plan(request, schedules, by=by, fresh=fresh, batch_id=batch_id))
+            except InvalidInput as error:
+                items.append(error)
+        return items
+
+    async def _plan(
+        self,
+        request: JobRequest,
+        schedules: "_Schedules",
+        *,
+        by: Principal,
+        fresh: bool,
+        batch_id: UUID | None,
+    ) -> NewJob:
         if fresh:
             await self._ensure_queue(request)
         user_id = await self._owner(request, by, fresh=fresh)
         revision = await self._check_parameters(request, fresh=fresh)
         return plan_job(
             request,
+            schedule=schedules.columns(request.schedule),
             user_id=user_id,
             task_revision=revision,
-            now=self._clock.now(),
+            now=schedules.now,
             unix_microseconds=self._clock.unix_microseconds(),
-            aliases=await self._aliases.all(),
             batch_id=batch_id,
         )
 
@@ -86,3 +124,19 @@ class JobPlanner:
     async def _ensure_queue(self, request: JobRequest) -> None:
         if request.queue is not None and await self._queues.find(request.queue) is None:
             raise await self._queues.unknown(request.queue)
+
+
+class _Schedules:
+    """The schedules of one request, checked at one moment. Jobs created together mostly share a few of them."""
+
+    def __init__(self, now: datetime, aliases: Mapping[str, str]) -> None:
+        self.now = now
+        self._aliases = aliases
+        self._known: dict[JobSchedule, ScheduleColumns] = {}
+
+    def columns(self, spec: JobSchedule) -> ScheduleColumns:
+        """Return the columns of a schedule. Raises `InvalidInput`."""
+        known = self._known.get(spec)
+        if known is None:
+            known = self._known[spec] = schedule_columns(spec, now=self.now, aliases=self._aliases)
+        return known

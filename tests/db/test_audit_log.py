@@ -28,6 +28,7 @@ from app.domain.ids import new_execution_id
 from app.domain.job_changes import pause
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.queues import QueuePatch, QueueRequest
+from app.domain.stored_schedule import schedule_columns
 from app.domain.users import NotificationPreferences, PreferencesPatch, UserPatch, UserRequest
 from tests.factories import (
     FAILURE,
@@ -184,11 +185,11 @@ async def new_job(pool: Pool, *, every: float | None = None, queue: str | None =
     request = msgspec.convert({"task_id": "report", "schedule": schedule, "queue": queue}, JobRequest)
     return plan_job(
         request,
+        schedule=schedule_columns(request.schedule, now=now, aliases={}),
         user_id="ada",
         task_revision=await pool.fetchval("SELECT revision FROM onthedot.tasks"),
         now=now,
         unix_microseconds=int(now.timestamp() * 1_000_000),
-        aliases={},
     )
 
 

@@ -15,6 +15,7 @@ from app.db.pools import Pool
 from app.db.stores.jobs import JobStore, Submission
 from app.db.stores.schedules import ScheduleStore
 from app.domain.jobs import JobRequest, plan_job
+from app.domain.stored_schedule import schedule_columns
 from app.scheduler.materializer import Materializer
 
 TASK = """INSERT INTO onthedot.tasks (task_id, name, execution_handler, created_by, queue, priority, max_retries)
@@ -36,13 +37,14 @@ async def make_job(pool: Pool, clock: DatabaseClock, schedule: dict[str, Any], *
     await pool.execute(TASK)
     await pool.execute(OWNER)
     revision = await pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = 't'")
+    wanted, now = msgspec.convert({"task_id": "t", "schedule": schedule} | request, JobRequest), clock.now()
     job = plan_job(
-        msgspec.convert({"task_id": "t", "schedule": schedule} | request, JobRequest),
+        wanted,
+        schedule=schedule_columns(wanted.schedule, now=now, aliases={}),
         user_id="u",
         task_revision=revision,
-        now=clock.now(),
+        now=now,
         unix_microseconds=clock.unix_microseconds(),
-        aliases={},
     )
     await JobStore(pool).create([Submission(jobs=[job], actor="user:ada")])
     return job.job_id

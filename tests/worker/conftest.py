@@ -21,6 +21,7 @@ from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.db.stores.jobs import JobStore, Submission
 from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
+from app.domain.stored_schedule import schedule_columns
 from app.process import Process
 from app.server.worker import compose_worker
 from app.settings import Settings
@@ -98,13 +99,14 @@ class Bench:
             schedule = {"type": "ONCE", "scheduled_time": at.isoformat()}
         revision = await self.pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = $1", task_id)
         await self.pool.execute(OWNER)
+        wanted = msgspec.convert({"task_id": task_id, "schedule": schedule} | request, JobRequest)
         job = plan_job(
-            msgspec.convert({"task_id": task_id, "schedule": schedule} | request, JobRequest),
+            wanted,
+            schedule=schedule_columns(wanted.schedule, now=self.clock.now(), aliases={}),
             user_id="t",
             task_revision=revision,
             now=self.clock.now(),
             unix_microseconds=self.clock.unix_microseconds(),
-            aliases={},
         )
         stored = await JobStore(self.pool).create([Submission(jobs=[job], actor="user:ada")])
         assert job.job_id in stored.lanes

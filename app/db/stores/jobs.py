@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -14,14 +15,6 @@ from app.db.queries import load
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
-
-_FIELDS = (
-    "shard", "job_id", "user_id", "task_id", "task_revision", "name", "tags", "schedule_type", "expression",
-    "scheduled_time", "every_seconds", "timezone", "timezone_requested", "gap", "fold", "starts_at", "ends_at",
-    "misfire", "misfire_grace_seconds", "overlap", "parameters", "queue", "priority", "max_retries",
-    "timeout_seconds", "materialize_at", "created_at", "execution_id", "due_at", "batch_id",
-)  # fmt: skip
-"""Fields of `NewJob` in the order of the parameters of `create_jobs.sql`."""
 
 
 class Lane(NamedTuple):
@@ -130,11 +123,11 @@ async def _remember(connection: Connection, submissions: Sequence[Submission]) -
 
 
 async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane | None]:
-    ordered = sorted(jobs, key=lambda job: (job.shard, job.job_id))
+    ordered = sorted(jobs, key=attrgetter("shard", "job_id.int"))
     if not ordered:
         return {}
-    columns = [[_value(job, name) for job in ordered] for name in _FIELDS]
-    rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), *columns)
+    document = msgspec.json.encode(ordered).decode()
+    rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), document)
     return {job_id: Lane(queue, priority) if queue else None for job_id, queue, priority in rows}
 
 
@@ -166,11 +159,3 @@ def _repeating(submissions: Iterable[Submission]) -> dict[str, list[NewJob]]:
         if jobs := [job for job in s.jobs if _repeats(job)]:
             found.setdefault(s.actor, []).extend(jobs)
     return found
-
-
-def _value(job: NewJob, name: str) -> object:
-    """Return a field. Tags go as an array literal: `unnest` cannot take arrays of different lengths apart.
-    Their pattern admits no character that would need escaping."""
-    if name == "tags":
-        return "{" + ",".join(f'"{tag}"' for tag in job.tags) + "}"
-    return getattr(job, name)
