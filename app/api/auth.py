@@ -3,9 +3,11 @@
 import time
 from typing import Any
 
+import msgspec
 from litestar.connection import ASGIConnection
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 
+from app.api.request_ids import request_id_of
 from app.db.stores.access import AccessStore
 from app.domain.access import Principal, hash_secret
 from app.domain.errors import Unauthorized
@@ -13,6 +15,8 @@ from app.domain.errors import Unauthorized
 REMEMBERED_SECONDS = 5.0
 """A key is looked up again after this long; so long may a revoked one still work."""
 REMEMBERED_KEYS = 10_000
+LONGEST_PROGRAM = 200
+"""Characters of a program's name for itself that go into the audit log."""
 
 
 class KeyRing:
@@ -53,7 +57,19 @@ class KeyAuthentication(AbstractAuthenticationMiddleware):
     async def authenticate_request(
         self, connection: ASGIConnection[Any, Any, Any, Any]
     ) -> AuthenticationResult:
-        """Return the principal. Raises `Unauthorized`."""
+        """Return the principal, with what the audit log is told of the request. Raises `Unauthorized`."""
         keys: KeyRing = connection.app.state.key_ring
         principal = await keys.principal_of(connection.headers.get("authorization"))
+        principal = msgspec.structs.replace(
+            principal, request_id=request_id_of(connection), client=_client_of(connection)
+        )
         return AuthenticationResult(user=principal, auth=None)
+
+
+def _client_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Return the program that makes a request, as it calls itself, and its address: `curl/8.14.1 127.0.0.1`."""
+    program = connection.headers.get("user-agent", "")[:LONGEST_PROGRAM]
+    if not program.isprintable():
+        program = "".join(character for character in program if character.isprintable())
+    address = connection.client.host if connection.client else ""
+    return f"{program or 'api'} {address}".rstrip()

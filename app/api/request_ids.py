@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from litestar import Request
+from litestar.connection import ASGIConnection
 from litestar.datastructures import MutableScopeHeaders
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,6 +27,6 @@ class RequestIds(ASGIMiddleware):
         await next_app(scope, receive, send_with_id)
 
 
-def request_id_of(request: Request[Any, Any, Any]) -> str:
+def request_id_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """Return the id of a request; one that no route took has not been given any yet."""
-    return str(request.scope["state"].setdefault(_KEY, secrets.token_hex(8)))
+    return str(connection.scope["state"].setdefault(_KEY, secrets.token_hex(8)))

@@ -81,7 +81,9 @@ class RestClient:
     def _exchange(
         self, method: str, path: str, *, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        found = {"Accept": "application/json", "User-Agent": f"onthedot/{__version__}"} | dict(headers or {})
+        found = {"Accept": "application/json", "User-Agent": f"onthedot-cli/{__version__}"} | dict(
+            headers or {}
+        )
         if self._key:
             found["Authorization"] = f"Bearer {self._key}"
         data = None

@@ -26,11 +26,29 @@ class Role(StrEnum):
 _RANK = {role: rank for rank, role in enumerate(Role)}
 
 
+class Actor(msgspec.Struct, frozen=True):
+    """Who is behind a change, and how it came: what the audit log is told."""
+
+    name: str
+    """Such as `user:ada`; a part of onthedot is `system:resumer`."""
+    request_id: str | None = None
+    """None: no request was made."""
+    client: str | None = None
+    """Program and address that it came from; None: this process itself."""
+
+
 class Principal(msgspec.Struct, frozen=True):
-    """Who makes a request."""
+    """Who makes a request. `request_id` and `client` are what the audit log is told of the request."""
 
     user_id: str
     role: Role
+    request_id: str | None = None
+    client: str | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Return who is behind what the request changes."""
+        return Actor(f"user:{self.user_id}", self.request_id, self.client)
 
     def require(self, role: Role) -> None:
         """Raise `Forbidden` unless this principal has at least this role."""

@@ -73,13 +73,13 @@ class ChangeIntake:
     async def delete_job(self, job_id: UUID, *, by: Principal) -> Changed:
         """Delete a job; what waits is cancelled. Raises `NotFound`."""
         by.require(Role.OPERATOR)
-        return await self._jobs.delete(job_id, error=_cancelled(by, "its job was deleted"), actor=_actor(by))
+        return await self._jobs.delete(job_id, error=_cancelled(by, "its job was deleted"), actor=by.actor)
 
     async def run_job(self, job_id: UUID, *, by: Principal) -> UUID:
         """Run a job now, apart from its schedule; return the execution. Raises `NotFound`."""
         by.require(Role.OPERATOR)
         execution_id = new_execution_id(job_id, self._clock.unix_microseconds())
-        ready = await self._jobs.run(job_id, execution_id, now=self._clock.now(), actor=_actor(by))
+        ready = await self._jobs.run(job_id, execution_id, now=self._clock.now(), actor=by.actor)
         self._hints.announce([ready])
         return execution_id
 
@@ -88,7 +88,7 @@ class ChangeIntake:
         by.require(Role.OPERATOR)
         error = _cancelled(by, reason or "no reason given")
         outcome = await self._executions.cancel(
-            execution_id, error=error, now=self._clock.now(), actor=_actor(by), reason=reason
+            execution_id, error=error, now=self._clock.now(), actor=by.actor, reason=reason
         )
         if outcome is Cancelling.REQUESTED:
             self._hints.announce_cancel(execution_id)
@@ -98,9 +98,7 @@ class ChangeIntake:
         """Run a finished execution's work again; return the new execution. Raises `Conflict`."""
         by.require(Role.OPERATOR)
         new_id = new_execution_id(execution_id, self._clock.unix_microseconds())
-        ready = await self._executions.run_again(
-            execution_id, new_id, now=self._clock.now(), actor=_actor(by)
-        )
+        ready = await self._executions.run_again(execution_id, new_id, now=self._clock.now(), actor=by.actor)
         if ready is None:
             raise Conflict("only a finished execution whose job still exists can be run again")
         self._hints.announce([ready])
@@ -109,7 +107,7 @@ class ChangeIntake:
     async def _change(
         self, job_id: UUID, change: Change, *, by: Principal, if_version: int | None = None
     ) -> Changed:
-        changed = await self._jobs.change(job_id, change, if_version=if_version, actor=_actor(by))
+        changed = await self._jobs.change(job_id, change, if_version=if_version, actor=by.actor)
         self._hints.announce(changed.ready)
         return changed
 
@@ -122,10 +120,6 @@ class ChangeIntake:
             job = await self._reads.get(job_id, now=self._clock.now())
             task = await self._tasks.get(job.task_id)
             ParameterSchema(task.parameter_schema).check(msgspec.json.decode(parameters))
-
-
-def _actor(by: Principal) -> str:
-    return f"user:{by.user_id}"
 
 
 def _cancelled(by: Principal, reason: str) -> str:

@@ -115,7 +115,7 @@ class JobIntake:
         """Store what is wanted; None where something it was checked against has changed meanwhile."""
         submission = Submission(
             jobs=wanted.jobs,
-            actor=f"user:{by.user_id}",
+            actor=by.actor,
             batch=batch,
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,

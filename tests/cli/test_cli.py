@@ -10,8 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import msgspec
+import psycopg
 import pytest
 
+from app import __version__
 from tests.cli.conftest import KEY, Shell
 from tests.life.processes import eventually
 
@@ -283,6 +285,18 @@ def test_a_terminal_gets_a_table_in_colour_unless_told_otherwise(
     assert "● live" in printed
     assert "\t" not in printed
     assert (GREEN in printed) is coloured
+
+
+def test_the_audit_log_knows_what_was_done_by_the_command_line(shell: Shell, module_dsn: str) -> None:
+    shell.json("queue", "create", "audited")
+
+    with psycopg.connect(module_dsn) as connection:
+        query = (
+            "SELECT actor, client FROM audit.changes WHERE action = 'queue.create' AND target_id = 'audited'"
+        )
+        assert connection.execute(query).fetchall() == [
+            ("user:admin", f"onthedot-cli/{__version__} 127.0.0.1")
+        ]
 
 
 def _read_all(terminal: int) -> bytes:

@@ -22,7 +22,7 @@ from app.db.stores.keys import KeyStore
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.users import UserStore
-from app.domain.access import Principal, Role
+from app.domain.access import Actor, Principal, Role
 from app.domain.errors import Conflict
 from app.domain.ids import new_execution_id
 from app.domain.job_changes import pause
@@ -160,22 +160,60 @@ async def test_jobs_created_together_each_have_their_creator(pool: Pool) -> None
         await insert(pool, "users", [{"user_id": user_id, "name": user_id, "role": "admin"}])
     await make_task(pool)
     wanted = [
-        Submission(jobs=[await new_job(pool, every=60)], actor="user:ada"),
-        Submission(jobs=[await new_job(pool, every=60), await new_job(pool)], actor="user:vera"),
-        Submission(jobs=[await new_job(pool, every=60), await new_job(pool, queue="none")], actor="user:bob"),
-        Submission(jobs=[await new_job(pool, every=60)], actor="user:ada"),
-        Submission(jobs=[await new_job(pool)], actor="user:ada"),
+        Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:ada")),
+        Submission(jobs=[await new_job(pool, every=60), await new_job(pool)], actor=Actor("user:vera")),
+        Submission(
+            jobs=[await new_job(pool, every=60), await new_job(pool, queue="none")], actor=Actor("user:bob")
+        ),
+        Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:ada")),
+        Submission(jobs=[await new_job(pool)], actor=Actor("user:ada")),
     ]
     stored = await JobStore(pool).create(wanted)
 
-    expected = {str(s.jobs[0].job_id): s.actor for s in (wanted[0], wanted[1], wanted[3])}
+    expected = {str(s.jobs[0].job_id): s.actor.name for s in (wanted[0], wanted[1], wanted[3])}
     log = await entries(pool, "job")
     assert {entry[2]: entry[0] for entry in log if entry[0] != "user:bob"} == expected
     assert [entry[1] for entry in log if entry[0] == "user:bob"] == ["job.create", "job.delete"]
     assert len(stored.lanes) == 5
-    alone = Submission(jobs=[await new_job(pool, every=60)], actor="user:vera")
+    alone = Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:vera"))
     await JobStore(pool).create([alone])
     assert (await entries(pool, "job"))[-1][:3] == ("user:vera", "job.create", str(alone.jobs[0].job_id))
+
+
+async def test_changes_name_their_request_and_client(pool: Pool, engine: AsyncEngine) -> None:
+    """In whatever way a store reaches the database, and not beyond the transaction."""
+    ada = Principal("ada", Role.ADMIN, request_id="r1", client="curl/8 10.0.0.1")
+    control, queues, now = JobControl(pool, horizon_seconds=60), QueueStore(engine), await now_of(pool)
+    await insert(pool, "users", [{"user_id": "ada", "name": "ada", "role": "admin"}])
+    await make_task(pool)
+    job_id = await make_job(pool, **ONCE)
+    ended = await make_finished(pool, job_id=job_id)
+    wanted = [
+        Submission(
+            jobs=[await new_job(pool, every=60)], actor=Actor("user:ada", request_id, "curl/8 10.0.0.1")
+        )
+        for request_id in ("r2", "r3")
+    ]
+
+    await queues.create(QueueRequest(queue="night"), by=ada)
+    await control.run(job_id, new_execution_id(job_id, 0), now=now, actor=ada.actor)
+    await ExecutionControl(pool).run_again(ended, new_execution_id(job_id, 1), now=now, actor=ada.actor)
+    await JobStore(pool).create(wanted)
+    await queues.pause("night", reason=None, until=None, by=ADA)
+    await control.run(job_id, new_execution_id(job_id, 2), now=now, actor=ADA.actor)
+
+    rows = await pool.fetch(
+        "SELECT action, request_id, client FROM audit.changes WHERE actor = 'user:ada' ORDER BY audit_id"
+    )
+    assert [tuple(row) for row in rows] == [
+        ("queue.create", "r1", "curl/8 10.0.0.1"),
+        ("job.run", "r1", "curl/8 10.0.0.1"),
+        ("execution.retry", "r1", "curl/8 10.0.0.1"),
+        ("job.create", "r2", "curl/8 10.0.0.1"),
+        ("job.create", "r3", "curl/8 10.0.0.1"),
+        ("queue.update", None, "test 127.0.0.1"),
+        ("job.run", None, "test 127.0.0.1"),
+    ]
 
 
 async def new_job(pool: Pool, *, every: float | None = None, queue: str | None = None) -> NewJob:
@@ -196,10 +234,10 @@ async def new_job(pool: Pool, *, every: float | None = None, queue: str | None =
 async def test_a_repeating_jobs_life_stands_in_it(pool: Pool) -> None:
     await make_task(pool)
     control, job_id = JobControl(pool, horizon_seconds=60), await make_job(pool, name="nightly")
-    await control.change(job_id, pause(reason="freeze", until=None), if_version=1, actor="user:ada")
+    await control.change(job_id, pause(reason="freeze", until=None), if_version=1, actor=Actor("user:ada"))
     execution_id = new_execution_id(job_id, 0)
-    await control.run(job_id, execution_id, now=await now_of(pool), actor="user:vera")
-    await control.delete(job_id, error=FAILURE, actor="user:ada")
+    await control.run(job_id, execution_id, now=await now_of(pool), actor=Actor("user:vera"))
+    await control.delete(job_id, error=FAILURE, actor=Actor("user:ada"))
 
     log = await entries(pool, "job")
     assert [entry[:2] for entry in log] == [
@@ -229,8 +267,8 @@ async def test_the_materializers_own_writes_do_not_stand_in_it(pool: Pool) -> No
 async def test_of_a_job_that_runs_once_all_but_its_creation_stands_in_it(pool: Pool) -> None:
     await make_task(pool)
     control, job_id = JobControl(pool, horizon_seconds=60), await make_job(pool, **ONCE)
-    await control.change(job_id, pause(reason=None, until=None), if_version=None, actor="user:ada")
-    await control.delete(job_id, error=FAILURE, actor="user:ada")
+    await control.change(job_id, pause(reason=None, until=None), if_version=None, actor=Actor("user:ada"))
+    await control.delete(job_id, error=FAILURE, actor=Actor("user:ada"))
 
     assert [entry[1] for entry in await entries(pool, "job")] == ["job.update", "job.delete"]
 
@@ -241,7 +279,7 @@ async def test_retention_leaves_no_trace_of_one_shot_jobs_only(
 ) -> None:
     job_id = await make_job(pool, **columns)
     async with pool.acquire() as connection, connection.transaction():
-        await connection.execute("SELECT set_config('onthedot.actor', $1, true)", RETENTION)
+        await connection.execute("SELECT set_config('onthedot.actor', $1, true)", RETENTION.name)
         await connection.execute("DELETE FROM onthedot.jobs WHERE job_id = $1", job_id)
 
     assert [entry[1] for entry in await entries(pool, "job")] == actions
@@ -265,13 +303,17 @@ async def test_what_is_done_to_executions_by_hand_stands_in_it(pool: Pool) -> No
     again = new_execution_id(job_id, 0)
 
     async def cancel(execution_id: UUID) -> Cancelling:
-        return await control.cancel(execution_id, error=FAILURE, now=now, actor="user:ada", reason="why not")
+        return await control.cancel(
+            execution_id, error=FAILURE, now=now, actor=Actor("user:ada"), reason="why not"
+        )
 
     assert await cancel(waiting) is Cancelling.CANCELLED
     assert await cancel(running) is Cancelling.REQUESTED
     assert await cancel(ended) is Cancelling.ENDED
-    assert await control.run_again(ended, again, now=now, actor="user:ada") is not None
-    assert await control.run_again(waiting, again, now=now, actor="user:ada") is None  # its job is gone
+    assert await control.run_again(ended, again, now=now, actor=Actor("user:ada")) is not None
+    assert (
+        await control.run_again(waiting, again, now=now, actor=Actor("user:ada")) is None
+    )  # its job is gone
 
     assert await entries(pool, "execution") == [
         ("user:ada", "execution.cancel", str(waiting), None, {"cancelling": "cancelled"}),

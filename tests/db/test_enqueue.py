@@ -14,6 +14,7 @@ from app.db.pools import Connection, Pool, connect
 from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.job_control import JobControl
+from app.domain.access import Actor
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, new_execution_id, shard_of
 from app.domain.job_changes import Change
@@ -101,9 +102,9 @@ async def test_whatever_is_run_of_it_later_is_checked_until_its_parameters_are_r
 
     async def checked(*changes: Change) -> list[bool]:
         for change in changes:
-            await control.change(job_id, change, if_version=None, actor="user:ada")
-        await control.run(job_id, new_execution_id(job_id, 1), now=now, actor="user:ada")
-        await executions.run_again(ended, new_execution_id(job_id, 1), now=now, actor="user:ada")
+            await control.change(job_id, change, if_version=None, actor=Actor("user:ada"))
+        await control.run(job_id, new_execution_id(job_id, 1), now=now, actor=Actor("user:ada"))
+        await executions.run_again(ended, new_execution_id(job_id, 1), now=now, actor=Actor("user:ada"))
         query = "DELETE FROM onthedot.executions WHERE trigger = $1 RETURNING parameters_checked"
         rows = [await pool.fetchrow(query, trigger) for trigger in ("manual", "retry")]
         return [row["parameters_checked"] for row in rows if row] + [

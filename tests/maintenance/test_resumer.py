@@ -14,6 +14,7 @@ from app.db.pools import Pool
 from app.db.stores.job_control import JobControl
 from app.db.stores.pauses import PauseStore
 from app.db.stores.schedules import ScheduleStore
+from app.domain.access import Actor
 from app.domain.job_changes import Change, pause
 from app.maintenance import resumer
 from app.maintenance.resumer import Resumer
@@ -97,8 +98,8 @@ async def test_a_pause_that_is_prolonged_loses_no_instant(pool: Pool, loop: Resu
     job_id = await paused(pool, until_seconds=-290)
     control = JobControl(pool, horizon_seconds=HORIZON_SECONDS)
     later = pause(reason="freeze", until=await now_of(pool) + timedelta(hours=1))
-    await control.change(job_id, later, if_version=None, actor="user:ada")
-    await control.change(job_id, Change({"priority": 0}), if_version=None, actor="user:ada")
+    await control.change(job_id, later, if_version=None, actor=Actor("user:ada"))
+    await control.change(job_id, Change({"priority": 0}), if_version=None, actor=Actor("user:ada"))
 
     await loop.tick()
 
@@ -127,11 +128,11 @@ async def test_what_somebody_has_changed_meanwhile_is_left_to_them(pool: Pool, l
     [found] = await PauseStore(pool).lapsed(limit=10)
     later = pause(reason=None, until=await now_of(pool) + timedelta(hours=1))
     control = JobControl(pool, horizon_seconds=HORIZON_SECONDS)
-    await control.change(job_id, later, if_version=None, actor="user:ada")
+    await control.change(job_id, later, if_version=None, actor=Actor("user:ada"))
 
     assert not await loop._resume(found)
     assert not (await job(pool, job_id))["is_active"]
-    await control.delete(job_id, error="{}", actor="user:ada")
+    await control.delete(job_id, error="{}", actor=Actor("user:ada"))
     assert not await loop._resume(found)
 
 

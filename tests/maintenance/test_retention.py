@@ -17,6 +17,7 @@ from app.db.queries import load
 from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.job_control import JobControl
 from app.db.stores.retention import FIRST, Place, RetentionStore
+from app.domain.access import Actor
 from app.domain.errors import NotFound
 from app.domain.ids import new_execution_id, shard_of, uuid7
 from app.maintenance import retention
@@ -260,7 +261,7 @@ Again = Callable[[Pool, UUID], Coroutine[Any, Any, object]]
 async def run_job(pool: Pool, job_id: UUID) -> object:
     """Run a job by hand."""
     control, now = JobControl(pool, horizon_seconds=60), await now_of(pool)
-    return await control.run(job_id, new_execution_id(job_id, 1), now=now, actor="user:ada")
+    return await control.run(job_id, new_execution_id(job_id, 1), now=now, actor=Actor("user:ada"))
 
 
 async def run_execution_again(pool: Pool, job_id: UUID) -> object:
@@ -269,7 +270,7 @@ async def run_execution_again(pool: Pool, job_id: UUID) -> object:
     ended = await pool.fetchval(
         "SELECT execution_id FROM onthedot.execution_history WHERE job_id = $1", job_id
     )
-    ready = await control.run_again(ended, new_execution_id(job_id, 1), now=now, actor="user:ada")
+    ready = await control.run_again(ended, new_execution_id(job_id, 1), now=now, actor=Actor("user:ada"))
     if ready is None:
         raise NotFound("its job is gone")
     return ready

@@ -14,6 +14,7 @@ from app.db.notifier import HintSender
 from app.db.pools import Pool
 from app.db.stores.jobs import JobStore, Submission
 from app.db.stores.schedules import ScheduleStore
+from app.domain.access import Actor
 from app.domain.jobs import JobRequest, plan_job
 from app.domain.stored_schedule import schedule_columns
 from app.scheduler.materializer import Materializer
@@ -46,7 +47,7 @@ async def make_job(pool: Pool, clock: DatabaseClock, schedule: dict[str, Any], *
         now=now,
         unix_microseconds=clock.unix_microseconds(),
     )
-    await JobStore(pool).create([Submission(jobs=[job], actor="user:ada")])
+    await JobStore(pool).create([Submission(jobs=[job], actor=Actor("user:ada"))])
     return job.job_id
 
 

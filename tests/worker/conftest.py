@@ -19,6 +19,7 @@ from app.db.pools import Pool
 from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.db.stores.jobs import JobStore, Submission
+from app.domain.access import Actor
 from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
 from app.domain.stored_schedule import schedule_columns
@@ -108,7 +109,7 @@ class Bench:
             now=self.clock.now(),
             unix_microseconds=self.clock.unix_microseconds(),
         )
-        stored = await JobStore(self.pool).create([Submission(jobs=[job], actor="user:ada")])
+        stored = await JobStore(self.pool).create([Submission(jobs=[job], actor=Actor("user:ada"))])
         assert job.job_id in stored.lanes
         assert job.execution_id is not None
         return job.execution_id

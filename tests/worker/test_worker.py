@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from app.db.stores.execution_control import Cancelling, ExecutionControl
+from app.domain.access import Actor
 from app.domain.failures import Category, Failure
 from app.domain.statuses import Status
 from app.tasks import Context, Handler
@@ -22,7 +23,7 @@ CANCELLED = msgspec.json.encode(Failure.build("Cancelled", "cancelled by ada", C
 async def cancel(bench: Bench, execution_id: UUID) -> Cancelling:
     """Cancel an execution as ada."""
     control, now = ExecutionControl(bench.pool), bench.clock.now()
-    return await control.cancel(execution_id, error=CANCELLED, now=now, actor="user:ada", reason=None)
+    return await control.cancel(execution_id, error=CANCELLED, now=now, actor=Actor("user:ada"), reason=None)
 
 
 async def test_runs_a_job_and_records_everything(bench: Bench) -> None:

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import cast
 from uuid import UUID
 
+from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.domain.access import Actor
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
 
@@ -36,31 +37,31 @@ class ExecutionControl:
         self._pool = pool
 
     async def cancel(
-        self, execution_id: UUID, *, error: str, now: datetime, actor: str, reason: str | None
+        self, execution_id: UUID, *, error: str, now: datetime, actor: Actor, reason: str | None
     ) -> Cancelling:
         """Cancel an execution; `error` (JSON of a `Failure`) says who did and why."""
-        for _ in range(TRIES):
-            async with self._pool.acquire() as pooled, pooled.transaction():
-                connection = cast("Connection", pooled)
+        async with acting_in(self._pool, actor) as connection:
+            for _ in range(TRIES):
                 outcome = await _cancel(connection, execution_id, error=error, now=now)
                 if outcome is not None:
                     after = {"cancelling": outcome}
                     await note_action(
-                        connection, "execution.cancel", execution_id, actor=actor, after=after, reason=reason
+                        connection, "execution.cancel", execution_id, after=after, reason=reason
                     )
                     return outcome
         return Cancelling.ENDED
 
-    async def run_again(self, execution_id: UUID, new_id: UUID, *, now: datetime, actor: str) -> Ready | None:
+    async def run_again(
+        self, execution_id: UUID, new_id: UUID, *, now: datetime, actor: Actor
+    ) -> Ready | None:
         """Do again what a finished execution did; None where it is not finished or its job is gone."""
         shard = shard_of(execution_id)
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
+        async with acting_in(self._pool, actor) as connection:
             row = await connection.fetchrow(load("run_again"), shard, execution_id, new_id, now)
             if row is None:
                 return None
             after = {"execution_id": new_id}
-            await note_action(connection, "execution.retry", execution_id, actor=actor, after=after)
+            await note_action(connection, "execution.retry", execution_id, after=after)
             return Ready(shard, *row)
 
 

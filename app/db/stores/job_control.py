@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
-from app.db.actors import act_as, note_action
+from app.db.acting import acting_in
+from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.db.stores.schedules import advance, note_passed_over, store_plans
+from app.domain.access import Actor
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
 from app.domain.hints import Ready
 from app.domain.ids import new_execution_id, shard_of
@@ -49,11 +51,9 @@ class JobControl:
         self._pool = pool
         self._horizon = timedelta(seconds=horizon_seconds)
 
-    async def change(self, job_id: UUID, change: Change, *, if_version: int | None, actor: str) -> Changed:
+    async def change(self, job_id: UUID, change: Change, *, if_version: int | None, actor: Actor) -> Changed:
         """Change a job and bring what is planned in line. Raises `NotFound`, `PreconditionFailed`, `InvalidInput`."""
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
-            await act_as(connection, actor)
+        async with acting_in(self._pool, actor) as connection:
             before = await _lock(connection, job_id)
             if if_version is not None and if_version != before["version"]:
                 changed_at = before["updated_at"].isoformat()
@@ -63,11 +63,9 @@ class JobControl:
             ready = await self._replan(connection, before, after, change) if change.replans else []
             return Changed(await _begun(connection, job_id), ready)
 
-    async def delete(self, job_id: UUID, *, error: str, actor: str) -> Changed:
+    async def delete(self, job_id: UUID, *, error: str, actor: Actor) -> Changed:
         """Delete a job; what waits is cancelled with `error` (JSON of a `Failure`). Raises `NotFound`."""
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
-            await act_as(connection, actor)
+        async with acting_in(self._pool, actor) as connection:
             job = await _lock(connection, job_id)
             if job["schedule_type"] in REPEATING:
                 await connection.fetch(load("drop_planned"), job["shard"], job_id, job["now"])
@@ -75,18 +73,15 @@ class JobControl:
             await connection.execute(load("delete_job"), job["shard"], job_id)
             return Changed(await _begun(connection, job_id), [])
 
-    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime, actor: str) -> Ready:
+    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime, actor: Actor) -> Ready:
         """Create an execution apart from the schedule, under this id. Raises `NotFound`."""
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
+        async with acting_in(self._pool, actor) as connection:
             shard = (await _lock(connection, job_id))["shard"]
             args = (shard, job_id, execution_id, now, "manual", str(execution_id))
             row = await connection.fetchrow(load("run_job"), *args)
             if row is None:
                 raise NotFound(f"the task or the queue of the job {job_id} is gone")
-            await note_action(
-                connection, "job.run", job_id, actor=actor, after={"execution_id": execution_id}
-            )
+            await note_action(connection, "job.run", job_id, after={"execution_id": execution_id})
             return Ready(shard, *row)
 
     async def _replan(

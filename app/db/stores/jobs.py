@@ -12,6 +12,7 @@ import msgspec
 from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
+from app.domain.access import Actor
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
@@ -37,8 +38,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What one request wants stored: all of it or nothing."""
 
     jobs: list[NewJob]
-    actor: str
-    """Who asks for it, for the audit log; such as `user:ada`."""
+    actor: Actor
+    """Who asks for it, for the audit log."""
     batch: NewBatch | None = None
     request: IdempotentRequest | None = None
     answer: StoredAnswer | None = None
@@ -152,9 +153,9 @@ def _repeats(job: NewJob) -> bool:
     return job.schedule_type in REPEATING
 
 
-def _repeating(submissions: Iterable[Submission]) -> dict[str, list[NewJob]]:
+def _repeating(submissions: Iterable[Submission]) -> dict[Actor, list[NewJob]]:
     """Return the repeating jobs by who asks for them."""
-    found: dict[str, list[NewJob]] = {}
+    found: dict[Actor, list[NewJob]] = {}
     for s in submissions:
         if jobs := [job for job in s.jobs if _repeats(job)]:
             found.setdefault(s.actor, []).extend(jobs)

@@ -1,10 +1,11 @@
 """Pauses with an end."""
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from uuid import UUID
 
-from app.db.actors import RESUMER, act_as
-from app.db.pools import Connection, Pool
+from app.db.acting import acting_in
+from app.db.actors import RESUMER
+from app.db.pools import Pool
 from app.db.queries import load
 
 
@@ -27,7 +28,5 @@ class PauseStore:
 
     async def resume_queues(self) -> list[str]:
         """Resume the queues whose pause is over, and return them."""
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
-            await act_as(connection, RESUMER)
+        async with acting_in(self._pool, RESUMER) as connection:
             return [row["queue"] for row in await connection.fetch(load("resume_queues"))]

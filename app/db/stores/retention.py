@@ -1,11 +1,12 @@
 """What has been kept long enough: deleted in small batches, by any number of processes side by side."""
 
 from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from uuid import UUID
 
-from app.db.actors import RETENTION, act_as
-from app.db.pools import Connection, Pool
+from app.db.acting import acting_in
+from app.db.actors import RETENTION
+from app.db.pools import Pool
 from app.db.queries import load
 
 WORKERS_KEPT_DAYS = 7
@@ -37,9 +38,7 @@ class RetentionStore:
 
     async def expire_jobs(self, shard: int, *, after: Place, limit: int) -> Swept:
         """Delete jobs that ran once, of the next `limit` such jobs after a place. Those of live executions stay."""
-        async with self._pool.acquire() as pooled, pooled.transaction():
-            connection = cast("Connection", pooled)
-            await act_as(connection, RETENTION)
+        async with acting_in(self._pool, RETENTION) as connection:
             rows = await connection.fetch(load("lock_expired_jobs"), shard, self._days, *after, limit)
             if not rows:
                 return Swept(0, None)
