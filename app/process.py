@@ -32,7 +32,12 @@ class Process:
 
 @asynccontextmanager
 async def process(
-    settings: Settings, name: str, *, connections: int, statement_timeout_seconds: float = 0
+    settings: Settings,
+    name: str,
+    *,
+    connections: int,
+    statement_timeout_seconds: float = 0,
+    by_index_only: bool = False,
 ) -> AsyncIterator[Process]:
     """Open the parts of the process `name`, keep its clock right, and close everything at the end."""
     line, stop = SupervisorLine.from_env(), asyncio.Event()
@@ -48,6 +53,7 @@ async def process(
                 size=connections,
                 application_name=f"onthedot {name}",
                 statement_timeout_seconds=statement_timeout_seconds,
+                by_index_only=by_index_only,
             )
             stack.push_async_callback(pool.close)
             await clock.synchronise(pool)

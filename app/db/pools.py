@@ -34,15 +34,27 @@ async def connect(dsn: str, *, application_name: str, statement_timeout_seconds:
 
 
 async def open_pool(
-    dsn: str, *, size: int, application_name: str, statement_timeout_seconds: float = 0
+    dsn: str,
+    *,
+    size: int,
+    application_name: str,
+    statement_timeout_seconds: float = 0,
+    by_index_only: bool = False,
 ) -> Pool:
-    """Open a pool of `size` connections."""
+    """Open a pool of `size` connections.
+
+    `by_index_only` is for sessions whose every statement has an index meant for it. A plan made while a table was all
+    but empty reads it from end to end and sorts it, and is kept until the next ANALYZE: once 300,000 rows have come,
+    a look takes 140 ms instead of 0.3.
+    """
+    planning = {"enable_seqscan": "off"} if by_index_only else {}
     return await asyncpg.create_pool(
         dsn,
         min_size=1,
         max_size=size,
         timeout=CONNECT_TIMEOUT_SECONDS,
         server_settings=_SESSION
+        | planning
         | {
             "application_name": application_name,
             "statement_timeout": str(int(statement_timeout_seconds * 1000)),

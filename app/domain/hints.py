@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+class Place(NamedTuple):
+    """Where executions wait for a worker."""
+
+    shard: int
+    queue: str
+    priority: int
+
+
 class Ready(msgspec.Struct, frozen=True):
     """Where ready work lies, and from when on."""
 
@@ -20,6 +29,11 @@ class Ready(msgspec.Struct, frozen=True):
     queue: str
     priority: int
     due_at: datetime
+
+    @property
+    def place(self) -> Place:
+        """Return the place alone."""
+        return Place(self.shard, self.queue, self.priority)
 
 
 class Hints:

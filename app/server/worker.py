@@ -43,7 +43,7 @@ async def run_worker(settings: Settings) -> None:
     functions = _functions(settings)
     output = OutputCapture()
     output.install()
-    async with process(settings, "worker", connections=WORKER_CONNECTIONS) as own:
+    async with process(settings, "worker", connections=WORKER_CONNECTIONS, by_index_only=True) as own:
         http = HttpHandler(allow_private_targets=settings.allow_private_targets)
         own.stack.push_async_callback(http.close)
         threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")

@@ -9,14 +9,17 @@ from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
 from app.domain.claims import Claim
-from app.domain.hints import Ready
+from app.domain.hints import Place, Ready
 from app.domain.ids import SHARDS
 from app.domain.statuses import Status
 from app.worker.leases import LeaseKeeper
+from app.worker.marks import LowWaterMarks
 from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
 QUEUES_EVERY_SECONDS = 1.0
+LOOK_EVERY_SECONDS = 0.25
+"""How often a worker that knows of work looks for other: what is more urgent, or falls due soon, without a hint."""
 
 
 class Claimer:
@@ -54,7 +57,11 @@ class Claimer:
         self._lease_seconds = lease_seconds
         self._lookahead_seconds = lookahead_seconds
         self._next_refresh = 0.0
-        self._hinted: set[Ready] = set()
+        self._next_look = 0.0
+        self._busy = False
+        self._marks = LowWaterMarks()
+        self._known: dict[Place, Ready] = {}
+        """Where there is work, by hints or because a claim has left some behind."""
         self.starved = False
         """The last tick left ready work behind for want of a slot: a free one is worth another look."""
 
@@ -74,20 +81,37 @@ class Claimer:
     def hint(self, places: Iterable[Ready]) -> bool:
         """Take hints of work that this worker serves and that is near; return whether a look is worth it."""
         horizon = self._clock.now() + timedelta(seconds=self._lookahead_seconds)
-        near = {p for p in places if p.due_at <= horizon and (not self._queues or p.queue in self._queues)}
-        self._hinted |= near
+        near = [p for p in places if p.due_at <= horizon and (not self._queues or p.queue in self._queues)]
+        for place in near:
+            self._know(place)
         return bool(near)
 
+    def _know(self, place: Ready) -> None:
+        known = self._known.get(place.place)
+        if known is None or place.due_at < known.due_at:
+            self._known[place.place] = place
+
     async def _places(self) -> list[Ready]:
-        """Return where to claim: where hints point, or, without any, where a look finds work."""
-        hinted, self._hinted = self._hinted, set()
-        if hinted:
-            return self._in_order(hinted)
+        """Return where to claim: where work is known to be, and where a look finds some."""
+        if not self._known or time.monotonic() >= self._next_look:
+            await self._look()
+        known, self._known = self._known, {}
+        return self._in_order(known.values())
+
+    async def _look(self) -> None:
         queues = self._catalog.to_look_at(self._queues)
         if queues is None:
-            return []
-        found = await self._executions.peek(lookahead_seconds=self._lookahead_seconds, queues=queues)
-        return self._in_order(found)
+            return
+        # Where nothing is done nothing dies: an idle worker takes no transaction's number for its marks.
+        snapshot = await self._executions.snapshot() if self._busy else None
+        found = await self._executions.peek(
+            lookahead_seconds=self._lookahead_seconds, queues=queues, marks=self._marks.to_look_from()
+        )
+        self._marks.note(snapshot, found)
+        for place in found:
+            self._know(place)
+        self._busy = bool(found)
+        self._next_look = time.monotonic() + LOOK_EVERY_SECONDS
 
     def _in_order(self, places: Iterable[Ready]) -> list[Ready]:
         """Order by urgency; of equal ones this worker begins at shards of its own, so that workers rarely meet.
@@ -105,12 +129,15 @@ class Claimer:
         room = self._pool.room if is_due else self._slots - len(self._timers)
         if room <= 0:
             self.starved = True
+            self._know(place)
             return 0
         queue = self._catalog.queues.get(place.queue)
         limit = min(room, queue.batch_size) if queue else room
         lease_seconds = min(self._lease_seconds, queue.lease_seconds) if queue else self._lease_seconds
         before = time.monotonic()
         claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
+        if len(claims) == limit:
+            self._know(place)
         await self._catalog.load_tasks_of(claims)
         for claim in claims:
             self._take(claim, lease_seconds, before)
@@ -119,7 +146,11 @@ class Claimer:
     async def _claim_at(self, place: Ready, *, is_due: bool, limit: int, lease_seconds: float) -> list[Claim]:
         if is_due:
             return await self._executions.claim_due(
-                place, limit=limit, worker_id=self._worker_id, lease_seconds=lease_seconds
+                place,
+                limit=limit,
+                worker_id=self._worker_id,
+                lease_seconds=lease_seconds,
+                mark=self._marks.of(place),
             )
         return await self._executions.claim_ahead(
             place,

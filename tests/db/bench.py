@@ -11,6 +11,7 @@ from app.domain.claims import Claim
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, uuid7
 from app.domain.statuses import Disposition, Status
+from app.worker.marks import START
 from tests.factories import FAILURE, make_executions, now_of
 
 PLACE = Ready(SHARDS[0], "general", 2, datetime.max.replace(tzinfo=UTC))
@@ -31,7 +32,9 @@ class Bench:
     async def claim(self, *, limit: int = 1000, worker_id: UUID | None = None) -> list[Claim]:
         """Claim what is due."""
         worker_id = worker_id or self.worker_id
-        return await self.store.claim_due(PLACE, limit=limit, worker_id=worker_id, lease_seconds=30)
+        return await self.store.claim_due(
+            PLACE, limit=limit, worker_id=worker_id, lease_seconds=30, mark=START
+        )
 
     async def claim_ahead(self, *, lookahead_seconds: float = 30) -> list[Claim]:
         """Lease what falls due soon."""

@@ -18,6 +18,7 @@ from app.domain.access import Actor
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, new_execution_id, shard_of
 from app.domain.job_changes import Change
+from app.worker.marks import START
 from tests.factories import insert, make_finished, make_task, now_of
 from tests.polling import eventually
 
@@ -89,8 +90,10 @@ async def test_a_worker_finds_it_without_being_told(pool: Pool) -> None:
     place = Ready(shard_of(job_id), "bulk", 1, await now_of(pool))
     store = ExecutionStore(pool)
 
-    assert [r.shard for r in await store.peek(lookahead_seconds=0, queues=[])] == [place.shard]
-    [claim] = await store.claim_due(place, limit=10, worker_id=uuid4(), lease_seconds=30)
+    assert [
+        r.shard for r in await store.peek(lookahead_seconds=0, queues=[], marks=dict.fromkeys(SHARDS, START))
+    ] == [place.shard]
+    [claim] = await store.claim_due(place, limit=10, worker_id=uuid4(), lease_seconds=30, mark=START)
     assert (claim.job_id, claim.task_id) == (job_id, "report")
 
 

@@ -16,6 +16,7 @@ from app.db.reads.paging import Window
 from app.domain.cursors import read_cursor, write_cursor
 from app.domain.ids import SHARDS, new_job_id, uuid7
 from app.domain.statuses import Status
+from app.worker.marks import START
 from tests.factories import FAILURE, execution_row, finished_row, insert, job_row, make_task, now_of
 
 Node: TypeAlias = Mapping[str, Any]
@@ -45,7 +46,7 @@ async def test_hot_statements_read_one_partition_by_their_index(
     settled.append([None] * BATCH)
     failed = [times, times, times, numbers, ["failed"] * BATCH, [FAILURE] * BATCH]
     statements: Sequence[tuple[str, Sequence[object], Sequence[set[str]]]] = (
-        ("claim_due", (shard, "general", 2, CLAIM, uuid4(), 30.0), [READY]),
+        ("claim_due", (shard, "general", 2, CLAIM, uuid4(), 30.0, now), [READY]),
         ("claim_ahead", (shard, "general", 2, CLAIM, uuid4(), 30.0, 2.0), [READY]),
         ("reap_scheduled", (shard, CLAIM), [LAPSED]),
         ("reap_running", (shard, CLAIM, FAILURE), [LAPSED]),
@@ -66,19 +67,44 @@ async def test_hot_statements_read_one_partition_by_their_index(
             assert {parents[index] for index in _indexes(plan) if index in parents} in indexes
 
 
-async def test_the_peek_passes_over_future_rows(pool: Pool) -> None:
+async def test_the_peek_reads_a_row_a_place_however_many_wait_there(pool: Pool) -> None:
     await _fill_live(pool, shards=16)
+    await pool.execute(
+        "UPDATE onthedot.executions SET queue = 'bulk' WHERE status = 'PENDING' AND attempt_number = 0"
+        " AND get_byte(uuid_send(execution_id), 14) < 128"
+    )
 
-    plan = await _explain(pool, load("peek"), (2.0, []), analyze=True)
+    plan = await _explain(pool, load("peek"), (2.0, [], list(SHARDS), [START] * len(SHARDS)), analyze=True)
 
-    due = await pool.fetchval(
-        "SELECT count(*) FROM onthedot.executions WHERE status = 'PENDING' AND due_at <= now()"
+    places = await pool.fetchval(
+        "SELECT count(DISTINCT (shard, queue, priority)) FROM onthedot.executions WHERE status = 'PENDING'"
     )
     removed = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
     scans = [node for node in _nodes(plan) if "Relation Name" in node]
     assert not _sequential(plan, "executions")
-    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) == due > 0
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) == places == 2 * len(SHARDS)
     assert not any(node.get(name) for node in scans for name in removed)
+
+
+async def test_a_claim_at_its_mark_does_not_walk_over_what_is_gone(pool: Pool) -> None:
+    now = await now_of(pool)
+    await make_task(pool)
+    rows = ({"job_id": uuid7(i, last_byte=0), "due_in_seconds": i - 5000} for i in range(5000))
+    await insert(pool, "executions", (execution_row(now, **row) for row in rows))
+    mark = now - timedelta(seconds=100)
+    async with pool.acquire() as backup, backup.transaction(isolation="repeatable_read"):
+        await backup.fetch("SELECT * FROM onthedot.tasks")  # no vacuum removes what this snapshot could see
+        await pool.execute("DELETE FROM onthedot.executions WHERE due_at < $1", mark)
+
+        from_the_mark, from_the_start = [
+            await _explain(
+                pool, load("claim_due"), (SHARDS[0], "general", 2, 1, uuid4(), 30.0, start), analyze=True
+            )
+            for start in (mark, START)
+        ]
+
+    assert _buffers(_named(from_the_start, "CTE due")) > 100
+    assert _buffers(_named(from_the_mark, "CTE due")) < 20
 
 
 async def test_due_jobs_are_found_by_their_index(pool: Pool) -> None:
@@ -196,6 +222,10 @@ def _sequential(plan: Node, table: str) -> list[Node]:
 
 def _indexes(plan: Node) -> set[str]:
     return {node["Index Name"] for node in _nodes(plan) if "Index Name" in node}
+
+
+def _named(plan: Node, name: str) -> Node:
+    return next(node for node in _nodes(plan) if node.get("Subplan Name") == name)
 
 
 def _buffers(plan: Node) -> int:

@@ -5,6 +5,7 @@
 -- execution_id and due_at for those that recur.
 -- The joins with tasks and users are the check that both exist still and that the task is the one that was validated:
 -- a job whose task has another revision is not inserted, not returned, and is validated anew by the caller.
+-- due_at: what was planned long before it is stored is due now, for low-water marks trail by little (app/worker/marks.py).
 -- Returns where the execution of each job waits; null: the job recurs. Not by joining `made` with `wanted`: once the
 -- plan is generic, two CTEs without statistics are joined row by row (10,000 jobs: 5 s).
 WITH wanted AS MATERIALIZED (
@@ -37,8 +38,8 @@ WITH wanted AS MATERIALIZED (
            (shard, execution_id, job_id, user_id, task_id, queue, priority, status, scheduled_time, due_at,
             first_due_at, parameters, timeout_seconds, max_attempts, batch_id)
     SELECT shard, execution_id, job_id, user_id, task_id, coalesce(queue, task_queue),
-           coalesce(priority, task_priority), 'PENDING', coalesce(scheduled_time, due_at), due_at, due_at,
-           parameters, timeout_seconds, max_attempts, batch_id
+           coalesce(priority, task_priority), 'PENDING', coalesce(scheduled_time, due_at), greatest(due_at, now() - interval '5 s'),
+           due_at, parameters, timeout_seconds, max_attempts, batch_id
       FROM wanted
      WHERE execution_id IS NOT NULL
     RETURNING job_id, queue, priority

@@ -1,10 +1,32 @@
 -- peek: which shard, queue and priority holds ready work within the look-ahead, and from when on.
--- $1 look-ahead in seconds (float8), $2 queues served (text[]; empty: all)
--- index: executions_ready (queue, priority, due_at); PostgreSQL 18 skips from queue to queue in it,
--- so that future rows cost nothing (0.3 M of them: 2 ms). One grouped look, not one a shard and priority (20 ms).
-SELECT shard, queue, priority, min(due_at) AS due_at
-  FROM onthedot.executions
- WHERE status IN ('PENDING', 'RETRYING') AND NOT held
-   AND due_at <= now() + make_interval(secs => $1::float8)
+-- $1 look-ahead in seconds (float8), $2 queues served (text[]; empty: all), and one element a shard: $3 shards (int2[]),
+-- $4 the instant from which on to look (timestamptz[])
+-- index: executions_ready (queue, priority, due_at), from place to place in it: what it costs grows with the places
+-- (6 µs each), not with what waits there (100,000 due: 0.8 ms; a grouped minimum read them all: 46 ms).
+-- The look-ahead is judged outside: inside, the walk would end at a place whose work is all in the future.
+-- due_at >= mark passes over entries of executions that are gone without a look at their rows.
+-- Citus takes no recursion over shards: there it is one statement a shard, `shard = $3`.
+WITH RECURSIVE place AS (
+    SELECT s.shard, s.mark, e.queue, e.priority, e.due_at
+      FROM unnest($3::int2[], $4::timestamptz[]) AS s (shard, mark)
+     CROSS JOIN LATERAL (
+           SELECT queue, priority, due_at
+             FROM onthedot.executions
+            WHERE shard = s.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND due_at >= s.mark
+            ORDER BY queue, priority, due_at
+            LIMIT 1) AS e
+     UNION ALL
+    SELECT p.shard, p.mark, e.queue, e.priority, e.due_at
+      FROM place AS p
+     CROSS JOIN LATERAL (
+           SELECT queue, priority, due_at
+             FROM onthedot.executions
+            WHERE shard = p.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND due_at >= p.mark
+              AND (queue, priority) > (p.queue, p.priority)
+            ORDER BY queue, priority, due_at
+            LIMIT 1) AS e
+)
+SELECT shard, queue, priority, due_at
+  FROM place
+ WHERE due_at <= now() + make_interval(secs => $1::float8)
    AND (cardinality($2::text[]) = 0 OR queue = ANY ($2::text[]))
- GROUP BY shard, queue, priority

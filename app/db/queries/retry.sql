@@ -2,10 +2,11 @@
 -- $1 shard (int2), and one element an execution: $2 execution_ids (uuid[]), $3 lease_epochs (int8[]),
 -- $4 due_at of the next attempt (timestamptz[]), $5 started_at (timestamptz[]), $6 ended_at (timestamptz[]),
 -- $7 lateness in ms (float8[]), $8 outcomes (text[]), $9 errors (text[], JSON), $10 worker_id (uuid)
--- index: primary key. due_at is computed by the worker (on Citus, SET may not add an interval column to now()).
+-- index: primary key. due_at is computed by the worker (on Citus, SET may not add an interval column to now()), but never
+-- moves to before now(): low-water marks may have passed it while this was tried again and again.
 WITH failed AS (
     UPDATE onthedot.executions AS e
-       SET status = 'RETRYING', due_at = x.due_at, lease_epoch = e.lease_epoch + 1, worker_id = NULL,
+       SET status = 'RETRYING', due_at = greatest(x.due_at, now()), lease_epoch = e.lease_epoch + 1, worker_id = NULL,
            lease_expires_at = NULL, claimed_at = NULL, started_at = x.started_at,
            lateness_ms = coalesce(e.lateness_ms, x.lateness_ms), error = x.error::jsonb
       FROM unnest($2::uuid[], $3::int8[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[],

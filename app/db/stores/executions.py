@@ -1,6 +1,6 @@
 """Executions as a worker handles them: found, claimed, armed, renewed, settled, retried, released, reaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -16,6 +16,7 @@ from app.domain.claims import Claim
 from app.domain.failures import Category, Failure
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
+from app.domain.snapshots import Snapshot
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -77,18 +78,25 @@ class ExecutionStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def peek(self, *, lookahead_seconds: float, queues: Sequence[str]) -> list[Ready]:
-        """Return where work is ready or will be within the look-ahead, most urgent first."""
-        rows = await self._pool.fetch(load("peek"), lookahead_seconds, list(queues))
-        return sorted((Ready(*row) for row in rows), key=attrgetter("priority", "due_at"))
+    async def peek(
+        self, *, lookahead_seconds: float, queues: Sequence[str], marks: Mapping[int, datetime]
+    ) -> list[Ready]:
+        """Return where work is ready or will be within the look-ahead, of all that is due at the mark of its shard or
+        later."""
+        shards, instants = list(marks.keys()), list(marks.values())
+        rows = await self._pool.fetch(load("peek"), lookahead_seconds, list(queues), shards, instants)
+        return [Ready(*row) for row in rows]
+
+    async def snapshot(self) -> Snapshot:
+        """Return what statements from now on will see at least."""
+        rows = await self._pool.fetch(load("snapshot"))
+        return Snapshot(*rows[0])
 
     async def claim_due(
-        self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float
+        self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float, mark: datetime
     ) -> list[Claim]:
-        """Take up to `limit` due executions; they are RUNNING from now on."""
-        rows = await self._pool.fetch(
-            load("claim_due"), place.shard, place.queue, place.priority, limit, worker_id, lease_seconds
-        )
+        """Take up to `limit` executions that are due, at `mark` or later; they are RUNNING from now on."""
+        rows = await self._pool.fetch(load("claim_due"), *place.place, limit, worker_id, lease_seconds, mark)
         return [Claim(*row) for row in rows]
 
     async def claim_ahead(
@@ -97,9 +105,7 @@ class ExecutionStore:
         """Lease up to `limit` executions that fall due within the look-ahead; they are SCHEDULED."""
         rows = await self._pool.fetch(
             load("claim_ahead"),
-            place.shard,
-            place.queue,
-            place.priority,
+            *place.place,
             limit,
             worker_id,
             lease_seconds,
