@@ -84,8 +84,6 @@ class BatchesController(Controller):
     ) -> Response[Any]:
         """Create up to 10,000 jobs in one transaction: all or none, or, with `partial`, those that are right."""
         repeat = await idempotent(request, idempotency_key)
-        if repeat and (answer := await jobs.replay(repeat)):
-            return replayed(answer)
 
         def answered(submitted: Submitted) -> StoredAnswer:
             status, document = _answer(submitted, request, partial=partial)

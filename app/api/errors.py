@@ -69,7 +69,7 @@ def _answer(document: Problem, *, headers: dict[str, str] | None = None) -> Resp
     found = {"X-Request-Id": document.request_id} | (headers or {})
     if document.status == 401:
         found["WWW-Authenticate"] = "Bearer"
-    if document.status == 503:
+    if document.status == 503 or document.code == "request_underway":
         found["Retry-After"] = RETRY_AFTER_SECONDS
     return Response(document, status_code=document.status, media_type=MEDIA_TYPE, headers=found)
 

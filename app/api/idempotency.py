@@ -1,6 +1,7 @@
 """`Idempotency-Key` and `wait`: sending a request twice, and waiting for what it started."""
 
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from litestar import Request, Response
 from litestar.params import HeaderParameter, QueryParameter
@@ -9,11 +10,16 @@ from app.domain.access import Principal
 from app.domain.idempotency import IdempotentRequest, StoredAnswer, idempotent_request
 from app.intake.waiting import MAX_WAIT_SECONDS
 
+IDEMPOTENCY_KEY = "Idempotency-Key"
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-Key",
-        description="Any text of yours, kept for 24 hours: a repeat gets the first answer and has no effect",
+        name=IDEMPOTENCY_KEY,
+        description=(
+            "Any text of yours, such as a UUID, kept for 24 hours. A repeat of the request has no effect and gets "
+            "the first answer, with `Idempotency-Replayed: true`; another request under the same key is refused. "
+            "What failed has had no effect and may be sent again."
+        ),
     ),
 ]
 Wait = Annotated[
@@ -22,21 +28,28 @@ Wait = Annotated[
 
 
 async def idempotent(request: Request[Principal, Any, Any], key: str | None) -> IdempotentRequest | None:
-    """Return the request under its key; None where it carries none. Raises `InvalidInput`."""
+    """Return the request under its key; None where it carries none. Raises `InvalidInput`.
+
+    How long it waits makes it no other request.
+    """
+    if key is None:
+        return None
+    query = sorted(item for item in request.query_params.multi_items() if item[0] != "wait")
     return idempotent_request(
         key,
         user_id=request.user.user_id,
         method=request.method,
         path=request.url.path,
-        body=await request.body() if key is not None else b"",
+        query=urlencode(query),
+        body=await request.body(),
     )
 
 
-def replayed(answer: StoredAnswer) -> Response[Any]:
+def replayed(answer: StoredAnswer) -> Response[bytes]:
     """Answer as the first time, and say so."""
     return Response(
         answer.body,
         status_code=answer.status_code,
         media_type="application/json",
-        headers={"Idempotency-Replayed": "true"},
+        headers=answer.headers | {"Idempotency-Replayed": "true"},
     )

@@ -1,5 +1,6 @@
 """`/jobs`: tasks bound to parameters, a schedule and an owner."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionV
 from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new
 from app.db.reads.paging import Page
 from app.domain.access import Principal
+from app.domain.errors import NotFound
 from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob
 from app.domain.statuses import Status
@@ -65,20 +67,15 @@ class JobsController(Controller):
         `wait=SECONDS` answers when its execution has ended, or, when the time runs out, with it as it stands.
         """
         repeat = await idempotent(request, idempotency_key)
-        if repeat and (answer := await jobs.replay(repeat)):
-            return replayed(answer)
         kept = Kept(repeat, _kept_answer) if repeat else None
         done = await jobs.submit(data, by=request.user, kept=kept)
         if isinstance(done, StoredAnswer):
-            return replayed(done)
+            return await _answer_again(done, wait, waiting, execution_reads)
         created = _created(done.jobs[0])
         if wait and created.execution_id:
-            await waiting.until_ended(created.execution_id, seconds=wait)
-            created = msgspec.structs.replace(
-                created, execution=await execution_reads.get(created.execution_id)
-            )
-        headers = {"ETag": etag(1), "Location": f"/api/v1/jobs/{created.job_id}"}
-        return Response(created, headers=headers)
+            execution = await _awaited(created.execution_id, wait, waiting, execution_reads)
+            created = msgspec.structs.replace(created, execution=execution)
+        return Response(created, headers=_headers(created))
 
     @get(operation_id="listJobs", responses=LISTS)
     async def list_jobs(
@@ -148,4 +145,30 @@ def _created(job: NewJob) -> JobCreated:
 
 
 def _kept_answer(submitted: Submitted) -> StoredAnswer:
-    return StoredAnswer(201, msgspec.json.encode(_created(submitted.jobs[0])))
+    created = _created(submitted.jobs[0])
+    return StoredAnswer(201, msgspec.json.encode(created), _headers(created))
+
+
+async def _answer_again(
+    answer: StoredAnswer, wait: float | None, waiting: Waiting, reads: ExecutionReads
+) -> Response[bytes]:
+    """Answer as the first time; who waits gets the execution as it is now, which then had just been created."""
+    document = msgspec.json.decode(answer.body) if wait else {}
+    if wait and (execution_id := document.get("execution_id")):
+        document["execution"] = await _awaited(UUID(execution_id), wait, waiting, reads)
+        answer = msgspec.structs.replace(answer, body=msgspec.json.encode(document))
+    return replayed(answer)
+
+
+async def _awaited(
+    execution_id: UUID, seconds: float, waiting: Waiting, reads: ExecutionReads
+) -> ExecutionView | None:
+    """Return an execution when it has ended or the time has run out; None where retention has taken it."""
+    await waiting.until_ended(execution_id, seconds=seconds)
+    with suppress(NotFound):
+        return await reads.get(execution_id)
+    return None
+
+
+def _headers(created: JobCreated) -> dict[str, str]:
+    return {"ETag": etag(1), "Location": f"/api/v1/jobs/{created.job_id}"}

@@ -43,7 +43,11 @@ TITLES: dict[str, tuple[HTTPStatus, str]] = {
     "not_found": (HTTPStatus.NOT_FOUND, "There is no such thing"),
     "method_not_allowed": (HTTPStatus.METHOD_NOT_ALLOWED, "This address does not take the method"),
     "conflict": (HTTPStatus.CONFLICT, "Its state does not allow this"),
-    "idempotency_mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The Idempotency-Key belongs to another body"),
+    "request_underway": (HTTPStatus.CONFLICT, "The same request is still being served"),
+    "idempotency_mismatch": (
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "The Idempotency-Key belongs to another request",
+    ),
     "precondition_failed": (HTTPStatus.PRECONDITION_FAILED, "It was changed since you read it"),
     "payload_too_large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
     "unsupported_media_type": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON"),

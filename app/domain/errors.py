@@ -122,9 +122,15 @@ class Conflict(OnthedotError):
 
 
 class IdempotencyMismatch(OnthedotError):
-    """The Idempotency-Key was used with another body."""
+    """The Idempotency-Key was used for another request."""
 
     code = "idempotency_mismatch"
+
+
+class RequestUnderway(OnthedotError):
+    """A request under the same Idempotency-Key is still being served."""
+
+    code = "request_underway"
 
 
 class PreconditionFailed(OnthedotError):

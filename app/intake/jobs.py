@@ -8,7 +8,7 @@ from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.stores.jobs import JobStore, NewBatch, Stored, Submission
 from app.domain.access import Principal
-from app.domain.errors import Conflict, IdempotencyMismatch, InvalidInput
+from app.domain.errors import Conflict, InvalidInput
 from app.domain.hints import Ready
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.ids import uuid7
@@ -63,19 +63,15 @@ class JobIntake:
         self._hints = hints
         self._clock = clock
 
-    async def replay(self, request: IdempotentRequest) -> StoredAnswer | None:
-        """Return the answer that a request had before. Raises `IdempotencyMismatch` for another body."""
-        found = await self._jobs.recall(request)
-        if found is None:
-            return None
-        if found[0] != request.request_hash:
-            raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
-        return found[1]
-
     async def submit(
         self, request: JobRequest, *, by: Principal, kept: Kept | None = None
     ) -> Submitted | StoredAnswer:
-        """Store a job; return it, or the answer that a repeat had before. Raises `InvalidInput`, `Forbidden`."""
+        """Store a job; return it, or the answer that a repeat had before.
+
+        Raises `InvalidInput`, `Forbidden`, `IdempotencyMismatch` and `RequestUnderway`.
+        """
+        if kept and (answer := await self._jobs.recall(kept.request)):
+            return answer
         for attempt in range(TRIES):
             wanted = Submitted(await self._planner.plan_all([request], by=by, fresh=attempt > 0), None)
             wanted.require_all()
@@ -95,8 +91,10 @@ class JobIntake:
         """Store jobs in one transaction: all or none, or, if `partial`, those that are right.
 
         A request that could not be read stands there as its error.
-        Raises `InvalidInput` with a pointer such as `/jobs/17/schedule` unless `partial`.
+        Raises what `submit` does, `InvalidInput` with a pointer such as `/jobs/17/schedule` unless `partial`.
         """
+        if kept and (answer := await self._jobs.recall(kept.request)):
+            return answer
         for attempt in range(TRIES):
             batch_id = uuid7(self._clock.unix_microseconds())
             items = await self._planner.plan_all(requests, by=by, fresh=attempt > 0, batch_id=batch_id)
@@ -122,7 +120,7 @@ class JobIntake:
         )
         stored = await self._commits.submit(submission)
         if kept and kept.request.key_hash in stored.repeats:
-            return await self.replay(kept.request)
+            return await self._jobs.recall(kept.request)
         if not all(job.job_id in stored.lanes for job in wanted.jobs):
             return None
         self._wake(wanted.jobs, stored)

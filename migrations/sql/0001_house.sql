@@ -387,6 +387,7 @@ CREATE TABLE onthedot.idempotency_keys (
     key_hash     bytea NOT NULL CHECK (length(key_hash) = 32),
     request_hash bytea NOT NULL CHECK (length(request_hash) = 32),
     status_code  smallint NOT NULL,
+    headers      jsonb NOT NULL DEFAULT '{}',
     answer       bytea NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (key_hash)

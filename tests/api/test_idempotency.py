@@ -1,13 +1,17 @@
 """`Idempotency-Key`: a request sent again has no second effect and gets the first answer."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from app.domain.idempotency import idempotent_request
 from tests.api.conftest import IMMEDIATE, Site, pointers, problem
+from tests.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,13 +73,97 @@ async def test_of_two_bodies_at_once_under_one_key_one_is_stored(site: Site) -> 
     assert (await site.counts())["jobs"] == before["jobs"] + 1
 
 
-async def test_a_key_counts_for_one_user_and_one_address(site: Site) -> None:
+async def test_a_key_counts_for_one_user_and_stands_for_one_request(site: Site) -> None:
     await site.task("repeated")
     key = str(uuid4())
     first = await send(site, key)
     assert (await send(site, key, user="ada")).json()["job_id"] != first.json()["job_id"]
-    assert (await send(site, key, BATCH, path="/jobs/batch")).status_code == 201
+    before = await site.counts()
+
+    for path, body in (("/jobs/batch", BATCH), ("/jobs?x=1", JOB)):
+        problem(await send(site, key, body, path=path), status=422, code="idempotency_mismatch")
+    assert await site.counts() == before
     assert (await send(site, key)).json() == first.json()
+
+
+async def test_a_repeat_gets_the_headers_of_the_first_answer(site: Site) -> None:
+    await site.task("repeated")
+    key = str(uuid4())
+    first, second = await send(site, key), await send(site, key)
+
+    assert first.headers["Location"] == f"/api/v1/jobs/{first.json()['job_id']}"
+    for name in ("ETag", "Location", "Content-Type"):
+        assert second.headers[name] == first.headers[name]
+    assert second.headers["X-Request-Id"] != first.headers["X-Request-Id"]
+
+
+async def test_a_repeat_that_waits_gets_the_execution_as_it_is_now(site: Site) -> None:
+    await site.task("repeated")
+    key = str(uuid4())
+    first = (await send(site, key, path="/jobs?wait=0.01")).json()
+    assert first["execution"]["status"] == "PENDING"
+    cancelled = await site.request("POST", f"/executions/{first['execution_id']}/actions/cancel")
+    assert cancelled.status_code == 200
+
+    waited = await send(site, key, path="/jobs?wait=20")
+    assert waited.status_code == 201
+    assert waited.headers["Idempotency-Replayed"] == "true"
+    assert waited.json()["execution"]["status"] == "CANCELLED"
+    assert waited.json() | {"execution": None} == first | {"execution": None}
+    assert (await send(site, key)).json() == first | {"execution": None}
+
+
+async def test_a_request_whose_key_is_held_waits_and_holds_up_nobody(site: Site) -> None:
+    """The key is remembered by a transaction that goes on, as another process's would."""
+    await site.task("repeated")
+    held = str(uuid4())
+    async with holding(site, held):
+        waiting = asyncio.create_task(send(site, held))
+        await eventually(lambda: waits_for_a_lock(site))
+        others = await asyncio.gather(*(send(site, str(uuid4())) for _ in range(20)))
+        assert {answer.status_code for answer in others} == {201}
+        assert not waiting.done()
+
+    answer = await waiting
+    assert answer.status_code == 201
+    assert "Idempotency-Replayed" not in answer.headers
+
+
+async def test_a_repeat_does_not_wait_for_ever(site: Site) -> None:
+    await site.task("repeated")
+    before, held = await site.counts(), str(uuid4())
+    async with holding(site, held):
+        answer = await send(site, held)
+    problem(answer, status=409, code="request_underway")
+    assert answer.headers["Retry-After"]
+    assert await site.counts() == before
+
+
+@asynccontextmanager
+async def holding(site: Site, key: str) -> AsyncIterator[None]:
+    """Remember a request of the operator's in a transaction that is rolled back at the end."""
+    request = idempotent_request(key, user_id="oscar", method="POST", path="/api/v1/jobs", query="", body=b"")
+    async with site.pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(
+            "INSERT INTO onthedot.idempotency_keys (key_hash, request_hash, status_code, answer)"
+            " VALUES ($1, $2, 201, '')",
+            request.key_hash,
+            request.request_hash,
+        )
+        yield
+        await transaction.rollback()
+
+
+async def waits_for_a_lock(site: Site) -> bool:
+    """Tell whether some session of the database waits for a lock."""
+    return bool(
+        await site.pool.fetchval(
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+            " WHERE NOT granted AND datname = current_database()"
+        )
+    )
 
 
 async def test_a_request_that_failed_may_be_sent_again_under_its_key(site: Site) -> None:

@@ -12,10 +12,14 @@ import msgspec
 from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
+from app.db.stores.answers import WAIT_SECONDS, forget, recall, remember
 from app.domain.access import Actor
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
+
+GROUP_WAIT_SECONDS = 0.2
+"""How long requests that are committed together wait for a key that somebody else holds."""
 
 
 class Lane(NamedTuple):
@@ -62,7 +66,7 @@ class JobStore:
         self._pool = pool
 
     async def create(self, submissions: Sequence[Submission]) -> Stored:
-        """Store submissions in one transaction.
+        """Store submissions in one transaction. Raises `RequestUnderway` where somebody else holds a key of theirs.
 
         One with a job whose task has gone, or has changed since the parameters were checked, or whose queue does
         not exist, is left out as a whole.
@@ -79,10 +83,9 @@ class JobStore:
         shards, ids = [job.shard for job in jobs], [job.job_id for job in jobs]
         return {row[0] for row in await self._pool.fetch(load("known_jobs"), shards, ids)}
 
-    async def recall(self, request: IdempotentRequest) -> tuple[bytes, StoredAnswer] | None:
-        """Return the hash of the body and the answer kept under a request's key."""
-        row = await self._pool.fetchrow(load("recall_keys"), [request.key_hash])
-        return (row["request_hash"], StoredAnswer(row["status_code"], row["answer"])) if row else None
+    async def recall(self, request: IdempotentRequest) -> StoredAnswer | None:
+        """Return the answer kept under a request's key. Raises `IdempotencyMismatch` for another request."""
+        return await recall(self._pool, request)
 
 
 def _needs_transaction(submissions: Sequence[Submission]) -> bool:
@@ -111,16 +114,13 @@ async def _create(connection: Connection, submissions: Sequence[Submission]) -> 
 
 
 async def _remember(connection: Connection, submissions: Sequence[Submission]) -> set[bytes]:
-    """Keep the answers, in the order of their keys (one lock order); return the keys that were there already."""
-    kept = sorted(
-        (s.request.key_hash, s.request.request_hash, s.answer.status_code, s.answer.body)
-        for s in submissions
-        if s.request is not None and s.answer is not None
-    )
-    if not kept:
-        return set()
-    rows = await connection.fetch(load("remember_keys"), *map(list, zip(*kept, strict=True)))
-    return {key[0] for key in kept} - {row[0] for row in rows}
+    """Keep the answers; return the keys that were there already.
+
+    Only who stands alone waits for a held key as long as its sender may have to: others wait behind them.
+    """
+    kept = [(s.request, s.answer) for s in submissions if s.request is not None and s.answer is not None]
+    wait_seconds = WAIT_SECONDS if len(submissions) == 1 else GROUP_WAIT_SECONDS
+    return await remember(connection, kept, wait_seconds=wait_seconds)
 
 
 async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane | None]:
@@ -145,8 +145,7 @@ async def _take_back(
     await connection.execute(
         load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
     )
-    keys = [s.request.key_hash for s in broken if s.request is not None]
-    await connection.execute(load("forget_keys"), keys)
+    await forget(connection, [s.request for s in broken if s.request is not None])
 
 
 def _repeats(job: NewJob) -> bool:

@@ -29,6 +29,7 @@ idempotency_keys = Table(
     Column("key_hash", LargeBinary, primary_key=True),
     Column("request_hash", LargeBinary, nullable=False),
     Column("status_code", SmallInteger, nullable=False),
+    Column("headers", JSONB, nullable=False),
     Column("answer", LargeBinary, nullable=False),
     Column("created_at", timestamptz, nullable=False),
     Index("idempotency_keys_age", "created_at", postgresql_using="brin"),
