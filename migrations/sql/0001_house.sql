@@ -263,6 +263,9 @@ CREATE INDEX executions_batch ON onthedot.executions (batch_id) WHERE batch_id I
 ---
 CREATE INDEX executions_newest ON onthedot.executions (scheduled_time, execution_id);
 ---
+-- Few among the many that wait; what waits for its first attempt is found by executions_newest, what runs by its lease.
+CREATE INDEX executions_retrying ON onthedot.executions (scheduled_time, execution_id) WHERE status = 'RETRYING';
+---
 CREATE INDEX executions_user ON onthedot.executions (user_id, scheduled_time, execution_id);
 ---
 CREATE TABLE onthedot.execution_history (

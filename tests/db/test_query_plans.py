@@ -137,6 +137,7 @@ async def test_a_page_of_a_list_reads_little_more_than_itself(
         "of a user": ExecutionFilters(user_id="ada"),
         "of a job": ExecutionFilters(job_id=busy),
         "running": ExecutionFilters(status=Status.RUNNING),
+        "retrying": ExecutionFilters(status=Status.RETRYING),
         "completed": ExecutionFilters(status=Status.COMPLETED),
         "failed": ExecutionFilters(status=Status.FAILED),
         "failed, of a user": ExecutionFilters(user_id="ada", status=Status.FAILED),
@@ -184,7 +185,8 @@ async def _fill_lists(pool: Pool, now: datetime) -> UUID:
         return {"job_id": busy} if i % 2 else {"job_id": others[i % 100], "user_id": f"user-{i % 50}"}
 
     def live(i: int) -> dict[str, Any]:
-        return owner(i) | {"due_in_seconds": i - 1000} | ({"status": Status.RUNNING} if i % 1000 < 2 else {})
+        rare = {0: Status.RUNNING, 1: Status.RUNNING, 2: Status.RETRYING, 3: Status.RETRYING}
+        return owner(i) | {"due_in_seconds": i - 1000, "status": rare.get(i % 1000, Status.PENDING)}
 
     def finished(i: int) -> dict[str, Any]:
         return owner(i) | {"ended_seconds_ago": -60 * i} | ({"status": Status.FAILED} if i % 4000 < 2 else {})

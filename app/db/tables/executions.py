@@ -64,6 +64,12 @@ executions = Table(
     Index("executions_cancelling", "worker_id", postgresql_where=text("cancel_requested_at IS NOT NULL")),
     Index("executions_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index("executions_newest", "scheduled_time", "execution_id"),
+    Index(
+        "executions_retrying",
+        "scheduled_time",
+        "execution_id",
+        postgresql_where=text("status = 'RETRYING'"),
+    ),
     Index("executions_user", "user_id", "scheduled_time", "execution_id"),
     postgresql_partition_by="HASH (shard)",
 )
