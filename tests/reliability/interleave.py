@@ -6,7 +6,7 @@ out, because they cannot happen.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,73 +15,110 @@ import asyncpg
 from app.db.pools import Connection
 
 Statement = Callable[[Connection], Awaitable[list[asyncpg.Record]]]
-POLL_SECONDS = 0.002
+POLL_SECONDS = 0.001
+STEPS = 2
 
 
 @dataclass
 class Session:
-    """One connection and what its statement returned."""
+    """One connection and how many rows its statement returned."""
 
     connection: Connection
     statement: Statement
-    rows: list[asyncpg.Record] | None = None
-    committed: bool = False
+    rows: int = 0
+    ended: bool = False
     pending: "asyncio.Task[None] | None" = None
     transaction: Any = field(default=None)
 
-    async def begin_and_run(self) -> None:
-        """Open the transaction and run the statement."""
+    @property
+    def waits(self) -> bool:
+        """Tell whether a step is under way; only a lock of another session keeps it there."""
+        return self.pending is not None and not self.pending.done()
+
+    def take_step(self) -> None:
+        """Begin the next step."""
+        step = self._begin_and_run if self.transaction is None else self._commit
+        self.pending = asyncio.create_task(step())
+
+    async def roll_back(self) -> None:
+        """Undo what has been done, if it is not committed."""
+        if self.transaction is not None and not self.ended:
+            self.ended = True
+            await self.transaction.rollback()
+
+    async def _begin_and_run(self) -> None:
         self.transaction = self.connection.transaction()
         await self.transaction.start()
-        self.rows = await self.statement(self.connection)
+        self.rows = len(await self.statement(self.connection))
 
-    async def commit(self) -> None:
-        """Commit."""
+    async def _commit(self) -> None:
+        self.ended = True
         await self.transaction.commit()
-        self.committed = True
-
-    async def abandon(self) -> None:
-        """Roll back what an impossible order has left behind."""
-        if self.pending is not None and not self.pending.done():
-            self.pending.cancel()
-            await asyncio.gather(self.pending, return_exceptions=True)
-        if self.transaction is not None and not self.committed:
-            self.connection.terminate()
 
 
-def orders(names: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield every merge of sessions' steps: names with the number of steps each has."""
-    left = {name: steps for name, steps in names.items() if steps}
+def orders(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield every merge of sessions' steps; those that begin alike follow each other."""
+    return _merges(dict.fromkeys(names, STEPS))
+
+
+def _merges(left: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    left = {name: steps for name, steps in left.items() if steps}
     if not left:
-        yield []
+        yield ()
     for name, steps in left.items():
-        for rest in orders({**left, name: steps - 1}):
-            yield [name, *rest]
+        for rest in _merges({**left, name: steps - 1}):
+            yield (name, *rest)
 
 
-async def run_order(order: list[str], sessions: Mapping[str, Session], monitor: Connection) -> bool:
-    """Take the steps in this order; return False where the order cannot happen."""
-    for name in order:
-        session = sessions[name]
-        if session.pending is not None and not await _settled(session, monitor):
-            return False
-        step = session.begin_and_run if session.transaction is None else session.commit
-        session.pending = asyncio.create_task(step())
-        await _settled(session, monitor)
-    for session in sessions.values():
-        if session.pending is not None and not await _settled(session, monitor):
-            return False
-    return True
+async def run_order(
+    order: Sequence[str], sessions: Mapping[str, Session], monitor: Connection
+) -> tuple[str, ...] | None:
+    """Take the steps in this order; return None, or the beginning that makes the order impossible."""
+    for position, name in enumerate(order, start=1):
+        if sessions[name].waits:
+            await _abandon(sessions.values())
+            return tuple(order[:position])
+        sessions[name].take_step()
+        await _settle(sessions[name], monitor)
+        if sessions[name].ended:  # only a commit lets others go on
+            await _settle_others(sessions.values(), monitor)
+    assert not any(session.waits for session in sessions.values()), f"nobody is left to wait for: {order}"
+    return None
 
 
-async def _settled(session: Session, monitor: Connection) -> bool:
-    """Wait for the session's step; return False once it is found waiting for another session."""
-    assert session.pending is not None
-    while True:
+async def _settle_others(sessions: Iterable[Session], monitor: Connection) -> None:
+    """Let go on who can: a session that goes on may let another one go on, which was found waiting for it."""
+    waiting = [session for session in sessions if session.waits]
+    while waiting:
+        for session in waiting:
+            await _settle(session, monitor)
+        still = [session for session in waiting if session.waits]
+        if still == waiting:
+            return
+        waiting = still
+
+
+async def _settle(session: Session, monitor: Connection) -> None:
+    """Return when the session's step is done or is found waiting for another session."""
+    while session.pending is not None:
         done, _ = await asyncio.wait({session.pending}, timeout=POLL_SECONDS)
         if done:
             session.pending.result()
-            return True
+            return
         pid = session.connection.get_server_pid()
         if await monitor.fetchval("SELECT pg_blocking_pids($1) <> '{}'", pid):
-            return False
+            return
+
+
+async def _abandon(sessions: Iterable[Session]) -> None:
+    """Roll back what an impossible order has left behind: whoever waits goes on once the others are gone."""
+    left = [session for session in sessions if session.transaction is not None]
+    while left:
+        for session in left:
+            if not session.waits:
+                await session.roll_back()
+        left = [session for session in left if not session.ended]
+        if left:
+            await asyncio.wait(
+                [session.pending for session in left if session.pending], return_when=asyncio.FIRST_COMPLETED
+            )
