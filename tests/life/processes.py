@@ -1,11 +1,16 @@
 """Helpers for tests that watch processes."""
 
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 
+ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 60
 
 
@@ -21,6 +26,25 @@ def environment(**settings: str) -> dict[str, str]:
     """Return this process's variables with these settings of onthedot, and no others; `PORT` is `ONTHEDOT_PORT`."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
     return others | {f"ONTHEDOT_{name}": value for name, value in settings.items()}
+
+
+@contextmanager
+def serving(**settings: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """Run `onthedot serve` with these settings; give it and its ready line once it is ready, stop it at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "serve"],
+        cwd=ROOT,
+        env=environment(**settings),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout
+        try:
+            yield process, process.stdout.readline()
+        finally:
+            process.terminate()
 
 
 def has_ended(pid: int) -> bool:
