@@ -36,6 +36,11 @@ def is_bad_value(error: BaseException) -> bool:
     return isinstance(cause, asyncpg.DataError | UnicodeEncodeError)
 
 
+def took_too_long(error: BaseException) -> bool:
+    """Tell whether a statement was stopped by its timeout."""
+    return isinstance(_driver_error(error), asyncpg.QueryCanceledError)
+
+
 _UNUSABLE = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
