@@ -21,7 +21,7 @@ from app.startup import CannotStart
 from app.supervisor import Supervisor, stop_signals
 
 DATABASE_WATCH_SECONDS = 1.0
-WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 9, 4
+WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 13, 4
 """What one process opens at most, without `transaction_connections`."""
 SPARE_CONNECTIONS = 30
 """For `psql`, migrations, and processes that start while their predecessors' sessions end."""

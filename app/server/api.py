@@ -1,6 +1,7 @@
 """The API process: requests and pages."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 
 from granian.constants import Interfaces
@@ -22,6 +23,7 @@ from app.db.notifier import HintSender
 from app.db.pools import Engine, Pool, open_engine
 from app.db.reads.attempts import StoryReads
 from app.db.reads.batches import BatchReads
+from app.db.reads.changes import ChangeReads
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.jobs import JobReads
 from app.db.reads.paces import PaceReads
@@ -46,15 +48,22 @@ from app.intake.jobs import JobIntake
 from app.intake.planner import JobPlanner
 from app.intake.tasks import TaskIntake
 from app.intake.waiting import Waiting
+from app.loop import Loop
 from app.process import process
 from app.settings import Settings
+from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
-from app.ui.routes import UI_HANDLERS
+from app.ui.login_limits import LoginLimits
+from app.ui.routes import dashboard
 from app.ui.templating import template_config
 
 API_CONNECTIONS = 4
 """Of the pool that writes jobs, and as many of the engine that reads."""
 API_STATEMENT_TIMEOUT_SECONDS = 10.0
+PAGE_CONNECTIONS = 4
+"""Of the engine that reads for pages: people who look at much take nothing from programs that submit."""
+PAGE_STATEMENT_TIMEOUT_SECONDS = 3.0
+CHANGES_EVERY_SECONDS = 0.8
 LOOK_EVERY_SECONDS = 0.02
 
 
@@ -68,8 +77,19 @@ async def run_api(settings: Settings) -> None:
             statement_timeout_seconds=API_STATEMENT_TIMEOUT_SECONDS,
         )
         own.stack.push_async_callback(engine.dispose)
+        pages = open_engine(
+            own.dsn,
+            size=PAGE_CONNECTIONS,
+            application_name="onthedot pages",
+            statement_timeout_seconds=PAGE_STATEMENT_TIMEOUT_SECONDS,
+        )
+        own.stack.push_async_callback(pages.dispose)
+        change_feed = ChangeFeed(ChangeReads(pages))
+        looking = Loop("change feed", change_feed.tick, interval_seconds=CHANGES_EVERY_SECONDS)
+        looking.start()
+        own.stack.push_async_callback(looking.stop)
         server = Server(
-            web_app(engine, own.pool, own.clock, settings),
+            web_app(engine, own.pool, own.clock, settings, pages=page_parts(pages, own.clock, change_feed)),
             address=settings.host,
             port=settings.port,
             interface=Interfaces.ASGINL,
@@ -82,11 +102,14 @@ async def run_api(settings: Settings) -> None:
         await _accepts(settings)
         own.line.report_ready()
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        change_feed.close()  # else the streams of open pages would keep the server from stopping
         server.stop()  # type: ignore[no-untyped-call]
         await serving
 
 
-def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings) -> Litestar:
+def web_app(
+    engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings, *, pages: Mapping[str, object]
+) -> Litestar:
     """Compose what the API and the pages are made of."""
     hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
     jobs = JobStore(pool)
@@ -123,15 +146,27 @@ def web_app(engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings
         **figures(engine, clock),
     }
     return Litestar(
-        route_handlers=[API, *PUBLIC_HANDLERS, *UI_HANDLERS],
+        route_handlers=[API, *PUBLIC_HANDLERS, *dashboard(_provided(pages))],
         state=State({"key_ring": KeyRing(access)}),
-        dependencies={name: _provide(part) for name, part in parts.items()},
+        dependencies=_provided(parts),
         middleware=[RequestIds()],
         exception_handlers=with_pages(EXCEPTION_HANDLERS),
         openapi_config=openapi_config(),
         template_config=template_config(),
         logging_config=None,
     )
+
+
+def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
+    """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
+    return {
+        "change_feed": change_feed,
+        "execution_reads": ExecutionReads(engine),
+        "job_reads": JobReads(engine),
+        "story_reads": StoryReads(engine),
+        "login_limits": LoginLimits(),
+        **figures(engine, clock),
+    }
 
 
 def people(engine: Engine) -> dict[str, object]:
@@ -160,6 +195,10 @@ async def _accepts(settings: Settings) -> None:
             writer.close()
             return
         await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+def _provided(parts: Mapping[str, object]) -> dict[str, Provide]:
+    return {name: _provide(part) for name, part in parts.items()}
 
 
 def _provide(part: object) -> Provide:

@@ -9,7 +9,10 @@ from litestar.handlers import BaseRouteHandler
 from litestar.response import Redirect, Template
 from litestar.types import ExceptionHandlersMap
 
+from app.db.errors import took_too_long
+from app.ui.flash import Flash
 from app.ui.headers import PAGE_HEADERS
+from app.ui.visit import wants_part
 
 PAGE = "page"
 """The `opt` of handlers that answer with pages."""
@@ -46,15 +49,15 @@ def _page_or(answer: ProblemHandler) -> ProblemHandler:
         problem = answer(request, error)
         if not _wants_page(request):
             return problem
-        if problem.status_code == 401 and request.method in {"GET", "HEAD"}:
+        if problem.status_code == 401 and (request.method in {"GET", "HEAD"} or wants_part(request)):
             return _to_login(request)
         headers = {**problem.headers, **PAGE_HEADERS}
-        return Template(
-            "error.html",
-            context={"problem": problem.content},
-            status_code=problem.status_code or problem.content.status,
-            headers=headers,
-        )
+        status = problem.status_code or problem.content.status
+        if wants_part(request):
+            return _toast(problem.content, status, headers)
+        template = "too_slow.html" if took_too_long(error) else "error.html"
+        context = {"problem": problem.content, "path": request.url.path}
+        return Template(template, context=context, status_code=status, headers=headers)
 
     return handle
 
@@ -67,6 +70,15 @@ def _wants_page(request: AnyRequest) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
 
 
-def _to_login(request: AnyRequest) -> Redirect:
+def _to_login(request: AnyRequest) -> Response[Any]:
+    """Lead to the login and, after it, back to the page: for a script, to the one that the script belongs to."""
+    if wants_part(request):
+        return Response(b"", headers={"HX-Refresh": "true", **PAGE_HEADERS})
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return Redirect(f"/login?{urlencode({'next': path})}", status_code=303, headers=dict(PAGE_HEADERS))
+
+
+def _toast(problem: ProblemText, status: int, headers: dict[str, str]) -> Response[Any]:
+    """Tell a script's user in a message what went wrong, and leave the page as it is."""
+    flash = Flash(f"{problem.title}: {problem.detail}", kind="bad")
+    return Template("toast.html", context={"flash": flash}, status_code=status, headers=headers)

@@ -1,30 +1,46 @@
 """All handlers of the dashboard."""
 
+from collections.abc import Mapping
+
 from litestar import Router
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
 from app.ui.assets import static_router
+from app.ui.csrf import csrf_guard
 from app.ui.errors import PAGE
 from app.ui.headers import PAGE_HEADERS
-from app.ui.pages.home import home
+from app.ui.pages.events import events
+from app.ui.pages.executions import EXECUTION_PAGES
+from app.ui.pages.jobs import JOB_PAGES
 from app.ui.pages.login import log_in, log_out, probe, show_login
+from app.ui.pages.overview import overview
+from app.ui.pages.tasks import TASK_PAGES
 from app.ui.same_origin import same_origin
 from app.ui.sessions import current_principal
+from app.ui.visit import current_visit
 
 MAX_FORM_BYTES = 64 * 1024
 
-UI_HANDLERS: list[ControllerRouterHandler] = [
-    Router(
+PAGES: list[ControllerRouterHandler] = [
+    *(show_login, probe, log_in, log_out, events),
+    overview,
+    *JOB_PAGES,
+    *EXECUTION_PAGES,
+    *TASK_PAGES,
+]
+
+
+def dashboard(parts: Mapping[str, Provide]) -> list[ControllerRouterHandler]:
+    """Return the dashboard's routers; `parts` are what its handlers ask for by name, beside what the API has."""
+    pages = Router(
         "/",
-        route_handlers=[home, show_login, probe, log_in, log_out],
-        guards=[same_origin],
-        dependencies={"principal": Provide(current_principal)},
+        route_handlers=PAGES,
+        guards=[same_origin, csrf_guard],
+        dependencies={**parts, "principal": Provide(current_principal), "visit": Provide(current_visit)},
         response_headers=PAGE_HEADERS,
         request_max_body_size=MAX_FORM_BYTES,
         include_in_schema=False,
         opt={PAGE: True},
-    ),
-    static_router(),
-]
-"""They need `access`, `job_reads`, `execution_reads` and `clock` from the application."""
+    )
+    return [pages, static_router()]

@@ -49,6 +49,18 @@ def local_path(text: str) -> str:
     return START_PAGE if outside or not text.isprintable() else text
 
 
+def is_secure(request: AnyRequest) -> bool:
+    """Tell whether the browser came by TLS, here or up to a proxy before us.
+
+    Anybody can write X-Forwarded-Proto. But `Secure` only ever makes a cookie stricter: whoever claims TLS where
+    there is none keeps nobody from being logged in but themselves.
+    """
+    return "https" in {
+        request.url.scheme,
+        request.headers.get("x-forwarded-proto", "").partition(",")[0].strip(),
+    }
+
+
 def _cookie(request: AnyRequest, value: str, *, max_age_seconds: int) -> Cookie:
     return Cookie(
         COOKIE_NAME,
@@ -56,7 +68,6 @@ def _cookie(request: AnyRequest, value: str, *, max_age_seconds: int) -> Cookie:
         path="/",
         httponly=True,
         samesite="lax",
-        # Only what this server saw itself: anybody can write X-Forwarded-Proto.
-        secure=request.url.scheme == "https",
+        secure=is_secure(request),
         max_age=max_age_seconds,
     )

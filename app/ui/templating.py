@@ -4,8 +4,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar.plugins.jinja import JinjaTemplateEngine
 from litestar.template import TemplateConfig
 
+from app import __version__
 from app.paths import TEMPLATES_DIR
-from app.ui import words
+from app.ui import charts, words
 from app.ui.assets import STATIC_DIR, asset_urls
 
 
@@ -19,12 +20,20 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals["asset"] = asset_urls(STATIC_DIR).__getitem__
+    environment.globals |= {
+        "asset": asset_urls(STATIC_DIR).__getitem__,
+        "bars": charts.bars,
+        "sparkline": charts.sparkline,
+        "version": __version__,
+    }
     environment.filters.update(
         absolute=words.absolute,
+        capped=words.capped,
+        clock=words.clock,
         duration=words.duration,
         error_line=words.error_line,
         lateness=words.lateness,
+        pretty=words.pretty,
         relative=words.relative,
         rfc3339=words.rfc3339,
         short_id=words.short_id,

@@ -1,9 +1,13 @@
 """What pages say: times, durations and errors in words."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from app.db.reads.executions import ErrorView
+from app.domain.timezones import Zone
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MONTH_SECONDS = 30 * 86_400
@@ -15,9 +19,24 @@ def rfc3339(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def absolute(instant: datetime) -> str:
-    """Return an instant for people, to the second, with its zone: `2030-01-31 09:00:00 UTC`."""
-    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def absolute(instant: datetime, zone: Zone) -> str:
+    """Return an instant for people, to the second, with its zone: `2030-01-31 10:00:00 CET`."""
+    return f"{instant.astimezone(zone.info):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def clock(instant: datetime, zone: Zone) -> str:
+    """Return the time of day in a zone: `10:00:00`."""
+    return f"{instant.astimezone(zone.info):%H:%M:%S}"
+
+
+def capped(count: int, most: int) -> str:
+    """Return a count that stopped at `most`: `1,000+`."""
+    return f"{most:,}+" if count >= most else f"{count:,}"
+
+
+def pretty(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return JSON for people."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def relative(instant: datetime, now: datetime) -> str:

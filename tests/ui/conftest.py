@@ -1,49 +1,63 @@
 """The dashboard on a database of its own, and a browser without JavaScript."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from uuid import UUID
 
 import httpx
 import pytest
 import pytest_asyncio
 from litestar import Litestar
-from litestar.di import Provide
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.api.errors import EXCEPTION_HANDLERS
-from app.api.openapi import openapi_config
 from app.db.clock import DatabaseClock
 from app.db.pools import Pool, open_engine, open_pool
-from app.db.reads.executions import ExecutionReads
-from app.db.reads.jobs import JobReads
-from app.db.stores.access import AccessStore
+from app.db.reads.changes import ChangeReads
 from app.domain.access import hash_secret
-from app.ui.errors import with_pages
-from app.ui.routes import UI_HANDLERS
-from app.ui.templating import template_config
+from app.server.api import page_parts, web_app
+from app.settings import Settings
+from app.ui.change_feed import ChangeFeed
+from app.ui.csrf import FIELD, csrf_token
+from app.ui.login_limits import LoginLimits
+from app.ui.sessions import COOKIE_NAME
 from tests.factories import insert
+from tests.ui.parsed import Html
 
-ADA_KEY = "a key of ada's, an operator"
+KEYS = {"ada": "a key of ada's, an operator", "viv": "a key of viv's, a viewer"}
+ROLES = {"ada": "operator", "viv": "viewer"}
+ADA_KEY = KEYS["ada"]
 BASE_URL = "http://onthedot.test"
 
+OpenPage: TypeAlias = Callable[..., Awaitable[Html]]
+"""Opens an address of the dashboard as ada."""
 
-def dashboard(engine: AsyncEngine, clock: DatabaseClock) -> Litestar:
-    """Return an application of nothing but pages."""
-    parts = {
-        "access": AccessStore(engine),
-        "clock": clock,
-        "execution_reads": ExecutionReads(engine),
-        "job_reads": JobReads(engine),
-    }
-    return Litestar(
-        route_handlers=UI_HANDLERS,
-        dependencies={name: Provide(_giver(part), sync_to_thread=False) for name, part in parts.items()},
-        exception_handlers=with_pages(EXCEPTION_HANDLERS),
-        openapi_config=openapi_config(),
-        template_config=template_config(),
-        logging_config=None,
+
+@dataclass(kw_only=True)
+class Site:
+    """The dashboard and its database, on which ada is an operator and viv a viewer, each with a key."""
+
+    dsn: str
+    pool: Pool
+    engine: AsyncEngine
+    clock: DatabaseClock
+    change_feed: ChangeFeed
+    login_limits: LoginLimits
+    application: Litestar
+
+
+def site_on(engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = "") -> Site:
+    """Compose the application as the server does."""
+    change_feed = ChangeFeed(ChangeReads(engine))
+    pages = page_parts(engine, clock, change_feed)
+    return Site(
+        dsn=dsn,
+        pool=pool,
+        engine=engine,
+        clock=clock,
+        change_feed=change_feed,
+        login_limits=cast("LoginLimits", pages["login_limits"]),
+        application=web_app(engine, pool, clock, Settings(), pages=pages),
     )
 
 
@@ -59,14 +73,12 @@ def browser(application: Litestar, base_url: str = BASE_URL) -> httpx.AsyncClien
     )
 
 
-@dataclass(kw_only=True)
-class Site:
-    """The dashboard and its database, on which ada is an operator with a key."""
-
-    pool: Pool
-    engine: AsyncEngine
-    clock: DatabaseClock
-    application: Litestar
+async def send(
+    client: httpx.AsyncClient, path: str, fields: dict[str, Any] | None = None, **headers: str
+) -> httpx.Response:
+    """Send a form as a page of the client's session would."""
+    token = {FIELD: csrf_token(client.cookies[COOKIE_NAME])}
+    return await client.post(path, data=token | (fields or {}), headers=headers)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -75,19 +87,21 @@ async def whole_site(module_dsn: str) -> AsyncIterator[Site]:
     async with await open_pool(module_dsn, size=2, application_name="test") as pool:
         engine, clock = open_engine(module_dsn, size=4, application_name="test"), DatabaseClock()
         await clock.synchronise(pool)
-        yield Site(pool=pool, engine=engine, clock=clock, application=dashboard(engine, clock))
+        yield site_on(engine, pool, clock, module_dsn)
         await engine.dispose()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def site(whole_site: Site) -> Site:
-    """Return the dashboard with no rows but ada's."""
+    """Return the dashboard with no rows but its users', and no login that failed."""
     pool = whole_site.pool
-    for table in ("users", "jobs", "executions", "execution_history"):  # keys and sessions go with users
-        await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - our own names
-    await insert(pool, "users", [{"user_id": "ada", "name": "Ada", "role": "operator"}])
-    key = {"user_id": "ada", "name": "laptop", "prefix": ADA_KEY[:10], "key_hash": hash_secret(ADA_KEY)}
-    await insert(pool, "api_keys", [key | {"key_id": UUID(int=1)}])
+    whole_site.login_limits.__init__()  # type: ignore[misc]
+    for table in ("users", "jobs", "executions", "execution_history", "tasks", "workers"):
+        await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - our own names; keys go with users
+    for i, (user, key) in enumerate(KEYS.items()):
+        await insert(pool, "users", [{"user_id": user, "name": user.title(), "role": ROLES[user]}])
+        row = {"key_id": UUID(int=i), "user_id": user, "name": "laptop", "prefix": key[:10]}
+        await insert(pool, "api_keys", [row | {"key_hash": hash_secret(key)}])
     return whole_site
 
 
@@ -106,12 +120,31 @@ async def visitor(site: Site) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def ada(site: Site) -> AsyncIterator[httpx.AsyncClient]:
-    """Return ada's browser, logged in."""
+    """Return the browser of ada, an operator, logged in."""
     async with browser(site.application) as client:
-        answer = await client.post("/login", data={"key": ADA_KEY})
-        assert answer.status_code == 303, answer.text
-        yield client
+        yield await _logged_in(client, "ada")
 
 
-def _giver(part: object) -> Callable[[], Any]:
-    return lambda: part
+@pytest_asyncio.fixture(loop_scope="module")
+async def viv(site: Site) -> AsyncIterator[httpx.AsyncClient]:
+    """Return the browser of viv, a viewer, logged in."""
+    async with browser(site.application) as client:
+        yield await _logged_in(client, "viv")
+
+
+@pytest.fixture
+def page(ada: httpx.AsyncClient) -> OpenPage:
+    """Return a function that opens a page and parses it."""
+
+    async def open_page(address: str) -> Html:
+        answer = await ada.get(address)
+        assert answer.status_code == 200, answer.text
+        return Html(answer.text)
+
+    return open_page
+
+
+async def _logged_in(client: httpx.AsyncClient, user: str) -> httpx.AsyncClient:
+    answer = await client.post("/login", data={"key": KEYS[user]})
+    assert answer.status_code == 303, answer.text
+    return client

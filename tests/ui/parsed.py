@@ -31,10 +31,9 @@ class Html(HTMLParser):
         """Return the attributes of every such element."""
         return [found for name, found in self.elements if name == tag and attributes.items() <= found.items()]
 
-    def link(self, rel: str, *, within: str) -> str | None:
-        """Return the address of the list's pager link, if there is one."""
-        links = [a["href"] for a in self.all("a", rel=rel) if a["href"].endswith(f"#{within}")]
-        return links[0] if links else None
+    def link(self, rel: str) -> str | None:
+        """Return the address of the pager's link, if there is one."""
+        return next((a["href"] for a in self.all("a", rel=rel)), None)
 
     def references(self) -> list[str]:
         """Return every address that the page loads from, links to or sends to."""

@@ -10,7 +10,7 @@ import pytest_asyncio
 from app.db.pools import Pool
 from app.db.stores.access import AccessStore
 from app.ui.sessions import COOKIE_NAME
-from tests.ui.conftest import ADA_KEY, BASE_URL, Site, browser
+from tests.ui.conftest import ADA_KEY, BASE_URL, Site, browser, send
 from tests.ui.parsed import Html
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,13 +28,13 @@ async def token(site: Site) -> str:
 async def test_a_visitor_is_sent_to_log_in_and_comes_back_to_where_they_wanted(
     visitor: httpx.AsyncClient,
 ) -> None:
-    asked = await visitor.get("/?status=FAILED")
+    asked = await visitor.get("/executions?status=FAILED")
     form = await visitor.get(asked.headers["location"])
     entered = await visitor.post("/login", data={"key": ADA_KEY, "next": _field(form, "next")})
 
     assert (asked.status_code, form.status_code, entered.status_code) == (303, 200, 303)
-    assert entered.headers["location"] == "/?status=FAILED"
-    assert (await visitor.get("/?status=FAILED")).status_code == 200
+    assert entered.headers["location"] == "/executions?status=FAILED"
+    assert (await visitor.get("/executions?status=FAILED")).status_code == 200
 
 
 async def test_a_key_with_spaces_around_it_is_taken(visitor: httpx.AsyncClient) -> None:
@@ -43,12 +43,12 @@ async def test_a_key_with_spaces_around_it_is_taken(visitor: httpx.AsyncClient) 
 
 @pytest.mark.parametrize("key", ["", "wrong", "k" * 10_000, "\0", "ключ", "' OR 1=1 --"])
 async def test_a_wrong_key_is_refused_with_the_form_again(visitor: httpx.AsyncClient, key: str) -> None:
-    answer = await visitor.post("/login", data={"key": key, "next": "/?status=FAILED"})
+    answer = await visitor.post("/login", data={"key": key, "next": "/executions?status=FAILED"})
 
     assert answer.status_code == 401
     assert COOKIE_NAME not in answer.cookies
     assert "unknown or has expired" in Html(answer.text).text
-    assert _field(answer, "next") == "/?status=FAILED"
+    assert _field(answer, "next") == "/executions?status=FAILED"
 
 
 async def test_an_expired_key_is_refused(visitor: httpx.AsyncClient, pool: Pool) -> None:
@@ -108,7 +108,7 @@ async def test_logging_out_ends_the_session_and_not_just_the_cookie(
     site: Site, ada: httpx.AsyncClient
 ) -> None:
     session = ada.cookies[COOKIE_NAME]
-    left = await ada.post("/logout")
+    left = await send(ada, "/logout")
     async with browser(site.application) as other:
         other.cookies.set(COOKIE_NAME, session)
         replayed = await other.get("/")
@@ -132,20 +132,30 @@ async def test_who_is_logged_in_needs_no_form(ada: httpx.AsyncClient) -> None:
     assert (await ada.get("/login?next=/schema")).headers["location"] == "/schema"
 
 
-@pytest.mark.parametrize(("base_url", "secure"), [(BASE_URL, ""), ("https://onthedot.test", True)])
+SCHEMES = [
+    ("here without TLS", BASE_URL, {}, False),
+    ("here with TLS", "https://onthedot.test", {}, True),
+    ("TLS ends at a proxy", BASE_URL, {"X-Forwarded-Proto": "https"}, True),
+    ("TLS ends at the first of two proxies", BASE_URL, {"X-Forwarded-Proto": "https, http"}, True),
+    ("a proxy without TLS", BASE_URL, {"X-Forwarded-Proto": "http"}, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "headers", "secure"), [one[1:] for one in SCHEMES], ids=[one[0] for one in SCHEMES]
+)
 async def test_the_cookie_is_kept_from_scripts_and_other_sites(
-    site: Site, base_url: str, secure: object
+    site: Site, base_url: str, headers: Mapping[str, str], secure: object
 ) -> None:
     async with browser(site.application, base_url) as client:
-        client.headers["X-Forwarded-Proto"] = "https"  # anybody can write that
-        cookie = _cookie(await client.post("/login", data={"key": ADA_KEY}))
+        cookie = _cookie(await client.post("/login", data={"key": ADA_KEY}, headers=headers))
 
     assert cookie["httponly"] is True
     assert cookie["samesite"] == "lax"
     assert cookie["path"] == "/"
     assert cookie["domain"] == ""
     assert cookie["max-age"] == str(12 * 3600)
-    assert cookie["secure"] == secure
+    assert bool(cookie["secure"]) is secure
 
 
 async def test_only_hashes_of_secrets_are_stored(ada: httpx.AsyncClient, pool: Pool) -> None:

@@ -11,18 +11,33 @@ from app.db.pools import Pool, open_engine
 from app.ui.assets import STATIC_DIR
 from app.ui.headers import PAGE_HEADERS
 from app.ui.sessions import COOKIE_NAME
-from tests.ui.conftest import Site, browser, dashboard
+from tests.factories import (
+    execution_row,
+    insert,
+    job_row,
+    make_finished,
+    make_job,
+    make_task,
+    now_of,
+    task_row,
+)
+from tests.ui.conftest import Site, browser, site_on
 from tests.ui.parsed import Html
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PAGES = [
     ("/", 200),
-    ("/?status=FAILED", 200),
+    ("/jobs", 200),
+    ("/executions?status=FAILED", 200),
+    ("/tasks", 200),
     ("/login?token=unknown", 303),
     ("/nowhere", 404),
-    ("/?status=LOST", 400),
+    ("/executions?status=LOST", 400),
 ]
+LISTS = ["/", "/jobs", "/executions", "/tasks"]
+MOST_ASSET_BYTES, MOST_STYLE_BYTES, MOST_SCRIPT_BYTES, MOST_HTML_BYTES = 30_000, 7_000, 6_000, 15_000
+"""Of a page, compressed; scripts are our own."""
 
 
 @pytest.mark.parametrize(("path", "status"), PAGES)
@@ -114,7 +129,7 @@ async def test_without_a_database_pages_say_so(unused_tcp_port: int, site: Site)
     engine = open_engine(
         f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/none", size=1, application_name="test"
     )
-    async with browser(dashboard(engine, site.clock)) as client:
+    async with browser(site_on(engine, site.pool, site.clock).application) as client:
         client.cookies.set(COOKIE_NAME, "a session")
         answer = await client.get("/")
         form = await client.get("/login")
@@ -125,9 +140,40 @@ async def test_without_a_database_pages_say_so(unused_tcp_port: int, site: Site)
     assert "database" in Html(answer.text).text
 
 
+async def test_what_takes_too_long_is_stopped_and_says_what_to_do(ada: httpx.AsyncClient, site: Site) -> None:
+    engine = open_engine(site.dsn, size=2, application_name="test", statement_timeout_seconds=0.2)
+    async with (
+        browser(site_on(engine, site.pool, site.clock).application) as client,
+        site.pool.acquire() as other,
+        other.transaction(),
+    ):
+        client.cookies = ada.cookies
+        await other.execute("LOCK TABLE onthedot.jobs")
+        answer = await client.get("/jobs?task_id=report")
+    await engine.dispose()
+    html = Html(answer.text)
+
+    assert answer.status_code == 503
+    assert "This takes too long" in html.texts
+    assert html.all("a", href="/jobs")
+
+
+async def test_a_script_is_told_what_went_wrong_in_a_message(ada: httpx.AsyncClient) -> None:
+    answer = await ada.get("/executions?status=LOST", headers={"HX-Request": "true"})
+
+    assert answer.status_code == 400
+    assert answer.text.startswith('<hx-partial hx-target="#toasts"')
+
+
+async def test_a_script_whose_session_has_ended_has_its_page_loaded_anew(visitor: httpx.AsyncClient) -> None:
+    answer = await visitor.get("/jobs/rows", headers={"HX-Request": "true"})
+
+    assert (answer.status_code, answer.headers["hx-refresh"], answer.text) == (200, "true", "")
+
+
 async def test_a_fault_of_ours_shows_no_trace(ada: httpx.AsyncClient, pool: Pool) -> None:
     await pool.execute("ALTER TABLE onthedot.tasks RENAME TO tasks_mislaid")
-    answer = await ada.get("/")
+    answer = await ada.get("/tasks")
     await pool.execute("ALTER TABLE onthedot.tasks_mislaid RENAME TO tasks")
 
     assert answer.status_code == 500
@@ -148,13 +194,43 @@ async def test_vendored_files_are_as_they_were_published() -> None:
     assert found == listed
 
 
-async def test_what_a_page_loads_stays_small(ada: httpx.AsyncClient) -> None:
-    html = Html((await ada.get("/")).text)
-    files = {reference for reference in html.references() if reference.startswith("/static/")}
-    sizes = {file: len(gzip.compress((await ada.get(file)).content)) for file in files}
+@pytest.mark.parametrize("path", LISTS)
+async def test_what_a_page_loads_stays_small(ada: httpx.AsyncClient, path: str) -> None:
+    files = {name.partition("?")[0]: name for name in Html((await ada.get(path)).text).references()}
+    loaded = {
+        name: len(gzip.compress((await ada.get(url)).content))
+        for name, url in files.items()
+        if "static" in name
+    }
 
-    assert sum(sizes.values()) <= 30_000
-    assert max(size for file, size in sizes.items() if ".css" in file) <= 7_000
+    assert sum(loaded.values()) <= MOST_ASSET_BYTES, loaded
+    assert sum(size for name, size in loaded.items() if name.endswith(".css")) <= MOST_STYLE_BYTES
+    assert sum(size for name, size in loaded.items() if "/js/" in name) <= MOST_SCRIPT_BYTES
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_a_full_page_stays_small(ada: httpx.AsyncClient, pool: Pool, path: str) -> None:
+    now = await now_of(pool)
+    await insert(pool, "tasks", [task_row(task_id=f"task-{n}") for n in range(60)])
+    jobs = [job_row(now, name=f"Nightly report {n}", task_id=f"task-{n}") for n in range(60)]
+    await insert(pool, "jobs", jobs)
+    live = [execution_row(now, due_in_seconds=-n, job_id=job["job_id"]) for n, job in enumerate(jobs)]
+    await insert(pool, "executions", live)
+    page = await ada.get(path)
+
+    assert path == "/" or Html(page.text).link("next")
+    assert len(gzip.compress(page.content)) <= MOST_HTML_BYTES
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_everything_on_a_page_leads_somewhere(ada: httpx.AsyncClient, pool: Pool, path: str) -> None:
+    await make_task(pool)
+    await make_finished(pool, job_id=await make_job(pool))
+    html = Html((await ada.get(path)).text)
+    found = {link["href"] for link in html.all("a") if not link["href"].startswith("#")}
+
+    assert found
+    assert {link: (await ada.get(link)).status_code for link in found} == dict.fromkeys(found, 200)
 
 
 async def test_the_api_is_described_for_everybody(visitor: httpx.AsyncClient) -> None:
@@ -166,7 +242,9 @@ async def test_the_api_is_described_for_everybody(visitor: httpx.AsyncClient) ->
     assert Html(page.text).all("div", **{"data-schema-url": "/schema/openapi.json"})
     assert (described["openapi"], described["info"]["title"]) == ("3.1.0", "onthedot")
     assert described["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
-    assert described.get("paths", {}) == {}  # pages are not part of the API
+    assert not [
+        path for path in described["paths"] if path.startswith(("/jobs", "/ui", "/login"))
+    ]  # no pages
 
 
 async def test_the_page_of_the_api_may_do_little_more_than_ours(visitor: httpx.AsyncClient) -> None:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.ui.sessions import COOKIE_NAME
+from tests.ui.conftest import send
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,7 +41,7 @@ async def test_a_form_counts_only_from_our_own_pages(
     ada: httpx.AsyncClient, headers: Mapping[str, str], status: int
 ) -> None:
     session = ada.cookies[COOKIE_NAME]
-    answer = await ada.post("/logout", headers=headers)
+    answer = await send(ada, "/logout", **headers)
     ada.cookies.set(COOKIE_NAME, session)
     still_in = (await ada.get("/")).status_code == 200
 
@@ -49,7 +50,7 @@ async def test_a_form_counts_only_from_our_own_pages(
 
 
 async def test_a_refusal_is_a_page_that_says_what_to_do(ada: httpx.AsyncClient) -> None:
-    answer = await ada.post("/logout", headers={"Sec-Fetch-Site": "cross-site"})
+    answer = await send(ada, "/logout", **{"Sec-Fetch-Site": "cross-site"})
 
     assert "open the page here" in answer.text
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from app.db.reads.executions import ErrorView
+from app.domain.timezones import resolve
 from app.ui import words
 
 NOW = datetime(2030, 1, 31, 9, 0, 0, 123_456, tzinfo=UTC)
@@ -35,7 +36,9 @@ def test_an_instant_seen_from_now(seconds: float, text: str) -> None:
 def test_an_instant_in_full_names_its_zone() -> None:
     local = NOW.astimezone(tz=datetime.now().astimezone().tzinfo)
 
-    assert words.absolute(local) == "2030-01-31 09:00:00 UTC"
+    assert words.absolute(local, resolve("UTC")) == "2030-01-31 09:00:00 UTC"
+    assert words.absolute(local, resolve("Asia/Kathmandu")) == "2030-01-31 14:45:00 +0545"
+    assert words.clock(local, resolve("Europe/Berlin")) == "10:00:00"
     assert words.rfc3339(local) == "2030-01-31T09:00:00.123Z"
 
 
@@ -82,6 +85,11 @@ def test_an_error_fits_a_line(kind: str, message: str, line: str) -> None:
     error = ErrorView(type=kind, message=message, category="unknown", severity="low", fingerprint="f")
 
     assert words.error_line(error) == line
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (1000, "1,000+"), (5000, "1,000+")])
+def test_a_count_that_stopped_says_so(count: int, text: str) -> None:
+    assert words.capped(count, 1000) == text
 
 
 def test_a_short_id_is_the_end_that_differs() -> None:

@@ -11,6 +11,8 @@ from litestar.response import Redirect, Template
 
 from app.db.stores.access import AccessStore
 from app.domain.access import new_secret
+from app.ui.csrf import EXEMPT
+from app.ui.login_limits import LoginLimits
 from app.ui.sessions import (
     COOKIE_NAME,
     START_PAGE,
@@ -38,6 +40,7 @@ class LoginForm(msgspec.Struct, frozen=True):
 async def show_login(
     request: AnyRequest,
     access: NamedDependency[AccessStore],
+    login_limits: NamedDependency[LoginLimits],
     token: FromQuery[str | None] = None,
     destination: Destination = START_PAGE,
 ) -> Redirect | Template:
@@ -48,10 +51,14 @@ async def show_login(
     """
     if token and _is_prefetch(request):
         return Template("login.html", context=_form(destination, None), status_code=503)
+    if token and (seconds := login_limits.seconds_to_wait(_address(request))):
+        return _later(destination, seconds)
     if token and (user_id := await access.redeem_login_token(token)):
         return await _log_in(request, access, user_id, destination)
     if await principal_of(request, access):
         return _go(destination)
+    if token:
+        login_limits.note_failure(_address(request))
     error = _WRONG_LINK if token else None
     return Template("login.html", context=_form(destination, error), status_code=401 if error else 200)
 
@@ -61,15 +68,19 @@ async def probe() -> None:
     """Answer link checkers, without using a token up."""
 
 
-@post("/login")
+@post("/login", opt={EXEMPT: True})
 async def log_in(
     request: AnyRequest,
     access: NamedDependency[AccessStore],
+    login_limits: NamedDependency[LoginLimits],
     data: Annotated[LoginForm, Body(media_type=RequestEncodingType.URL_ENCODED)],
 ) -> Redirect | Template:
     """Log in by an API key."""
+    if seconds := login_limits.seconds_to_wait(_address(request)):
+        return _later(data.next, seconds)
     principal = await access.principal_of_key(data.key.strip())
     if principal is None:
+        login_limits.note_failure(_address(request))
         return Template("login.html", context=_form(data.next, _WRONG_KEY), status_code=401)
     return await _log_in(request, access, principal.user_id, data.next)
 
@@ -96,6 +107,16 @@ def _go(destination: str) -> Redirect:
 
 def _form(destination: str, error: str | None) -> dict[str, str | None]:
     return {"next": local_path(destination), "error": error}
+
+
+def _later(destination: str, seconds: int) -> Template:
+    error = f"Too many logins have failed. Try again in {seconds} s."
+    headers = {"Retry-After": str(seconds)}
+    return Template("login.html", context=_form(destination, error), status_code=429, headers=headers)
+
+
+def _address(request: AnyRequest) -> str | None:
+    return request.client.host if request.client else None
 
 
 def _is_prefetch(request: AnyRequest) -> bool:

@@ -1,0 +1,86 @@
+"""Actions on rows: asked back for where they want a reason or concern many, carried out one by one, and told of."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from litestar.response import Template
+
+from app.domain.errors import Conflict, NotFound
+from app.ui.flash import Flash
+from app.ui.forms import Form
+from app.ui.visit import Visit, page
+
+MOST_NAMED = 5
+"""Of those that a question is about."""
+
+
+class Verb(NamedTuple):
+    """An action in words."""
+
+    word: str
+    """What its button says: `Pause`."""
+    past: str
+    """What is told afterwards: `paused`."""
+    explains: tuple[str, ...] = ()
+    """What it does and does not do, a sentence each."""
+    asks_reason: bool = False
+
+
+class Carried(NamedTuple):
+    """What came of an action on several rows."""
+
+    done: int
+    refused: list[str]
+    """Why, for each row that did not allow it."""
+
+
+async def ask_back(
+    visit: Visit, verb: Verb, noun: str, *, url: str, names: Sequence[str], ids: Sequence[UUID] = ()
+) -> Template:
+    """Ask whether an action is meant: on what, how many, and why."""
+    count = len(ids) or 1
+    context: dict[str, Any] = {
+        "title": f"{verb.word} {noun if count == 1 else f'{count} {noun}s'}?",
+        "verb": verb.word if count == 1 else f"{verb.word} {count} {noun}s",
+        "explains": verb.explains,
+        "asks_reason": verb.asks_reason,
+        "url": url,
+        "count": count,
+        "sample": names[:MOST_NAMED],
+        "hidden": [("ids", str(one)) for one in ids],
+        "form": await _opened(visit),
+    }
+    return page("confirm.html", visit, **context)
+
+
+async def carry_out(ids: Iterable[UUID], do: Callable[[UUID], Awaitable[Any]]) -> Carried:
+    """Do something to each; one that does not allow it stops no other."""
+    done, refused = 0, []
+    for one in ids:
+        try:
+            await do(one)
+            done += 1
+        except (Conflict, NotFound) as error:
+            refused.append(error.detail)
+    return Carried(done, refused)
+
+
+def told(verb: Verb, noun: str, carried: Carried) -> Flash:
+    """Say what came of an action on several rows."""
+    text = f"{carried.done} {noun if carried.done == 1 else noun + 's'} {verb.past}."
+    if not carried.refused:
+        return Flash(text)
+    return Flash(f"{text} {len(carried.refused)} not: {carried.refused[0]}", kind="bad")
+
+
+async def _opened(visit: Visit) -> Form:
+    """Return the empty form; it leads back to the page that it was opened from."""
+    sent = await Form.sent(visit.request) if visit.request.method == "POST" else Form()
+    came_from = visit.request.headers.get("referer", "")
+    return Form(values={"next": sent.values.get("next") or _path_of(came_from, visit)})
+
+
+def _path_of(address: str, visit: Visit) -> str:
+    base = str(visit.request.base_url).rstrip("/")
+    return address[len(base) :] if address.startswith(f"{base}/") else ""

@@ -1,0 +1,117 @@
+// One stream a page tells what has changed; what shows it asks for itself anew (htmx: `changed:jobs from:body`).
+// Nothing is asked for while somebody is in the middle of something, and nobody is told "live" who is not.
+
+const TOPICS = ["definitions", "executions", "workers"];
+const SILENCE_MS = 25_000; // two beats and a half
+const POLL_MS = 10_000; // without a stream
+
+const button = document.getElementById("live");
+const word = button.querySelector(".live-word");
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "short", timeZone: document.documentElement.dataset.zone });
+const serverAhead = Date.parse(document.documentElement.dataset.now) - Date.now();
+
+let source = null;
+let heardAt = Date.now();
+let lost = false;
+let paused = false;
+const changed = new Set();
+
+// --- what has changed is told to the page, at once or when its user is free
+
+function tell(topics) {
+  for (const topic of topics) changed.add(topic);
+  if (!isBusy()) tellNow();
+}
+
+function tellNow() {
+  const topics = [...changed];
+  changed.clear();
+  for (const topic of topics) document.body.dispatchEvent(new CustomEvent(`changed:${topic}`));
+}
+
+function isBusy() {
+  return paused || document.querySelector("dialog[open], .menu[open], .pick:checked") || selectsText();
+}
+
+function selectsText() {
+  const selection = getSelection();
+  return !selection.isCollapsed && document.getElementById("main").contains(selection.anchorNode);
+}
+
+// --- the stream, open while the page is seen: a browser has six connections to a server for all its tabs
+
+function open() {
+  if (source || document.hidden) return;
+  source = new EventSource("/ui/events");
+  source.addEventListener("open", hear);
+  source.addEventListener("beat", hear);
+  source.addEventListener("changed", ({ data }) => (hear(), tell(data.split(" "))));
+  source.addEventListener("error", () => {
+    lost = true;
+    if (source?.readyState === EventSource.CLOSED) close(); // refused, not interrupted: `tick` tries again
+    show();
+  });
+}
+
+function close() {
+  source?.close();
+  source = null;
+}
+
+function hear() {
+  heardAt = Date.now();
+  lost = false;
+  show();
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+addEventListener("pagehide", close);
+document.addEventListener("htmx:after:request", ({ detail }) => detail.ctx.response.status < 400 && hear());
+document.addEventListener("done", () => (TOPICS.forEach((topic) => changed.add(topic)), tellNow()));
+
+// --- how it stands
+
+function show() {
+  const stale = Date.now() - heardAt > SILENCE_MS;
+  const state = paused ? "paused" : stale ? "stale" : lost ? "reconnecting" : "live";
+  if (button.dataset.state === state && state !== "stale") return;
+  button.dataset.state = state;
+  word.textContent = { live: "Live", paused: "Paused", reconnecting: "Reconnecting", stale: `Stale since ${clock.format(heardAt + serverAhead)}` }[state];
+}
+
+button.addEventListener("click", () => {
+  paused = !paused;
+  show();
+  if (!paused) tell(TOPICS);
+});
+
+// --- once a second: relative times go on, and what was held back is told
+
+const UNITS = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
+
+function relative(seconds) {
+  if (Math.abs(seconds) < 1) return "now";
+  const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size);
+  const count = Math.floor(Math.abs(seconds) / size);
+  return seconds > 0 ? `in ${count} ${unit}` : `${count} ${unit} ago`;
+}
+
+function tick() {
+  const now = Date.now() + serverAhead;
+  for (const time of document.querySelectorAll("time[data-relative]")) {
+    const seconds = (Date.parse(time.dateTime) - now) / 1000;
+    if (Math.abs(seconds) >= 30 * 86_400) continue; // the date stands there
+    const text = relative(seconds);
+    if (time.textContent !== text) time.textContent = text;
+  }
+  if (changed.size && !isBusy()) tellNow();
+  show();
+}
+
+setInterval(tick, 1000);
+setInterval(() => {
+  if (document.hidden || source?.readyState === EventSource.OPEN) return;
+  open();
+  if (lost) tell(TOPICS);
+}, POLL_MS);
+open();
