@@ -108,9 +108,14 @@ async def run_api(settings: Settings) -> None:
 
 
 def web_app(
-    engine: Engine, pool: Pool, clock: DatabaseClock, settings: Settings, *, pages: Mapping[str, object]
+    engine: Engine,
+    pool: Pool,
+    clock: DatabaseClock,
+    settings: Settings,
+    *,
+    pages: Mapping[str, object] | None = None,
 ) -> Litestar:
-    """Compose what the API and the pages are made of."""
+    """Compose what the API and the pages are made of; without `pages` the API alone."""
     hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
     jobs = JobStore(pool)
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
@@ -146,7 +151,7 @@ def web_app(
         **figures(engine, clock),
     }
     return Litestar(
-        route_handlers=[API, *PUBLIC_HANDLERS, *dashboard(_provided(pages))],
+        route_handlers=[API, *PUBLIC_HANDLERS, *(dashboard(_provided(pages)) if pages else ())],
         state=State({"key_ring": KeyRing(access)}),
         dependencies=_provided(parts),
         middleware=[RequestIds()],
