@@ -181,8 +181,8 @@ async def test_a_fault_of_ours_shows_no_trace(ada: httpx.AsyncClient, pool: Pool
     assert "tasks" not in answer.text
 
 
-async def test_vendored_files_are_as_they_were_published() -> None:
-    vendor = STATIC_DIR / "vendor"
+@pytest.mark.parametrize("vendor", [STATIC_DIR / "vendor", Path(__file__).parents[1] / "browser" / "vendor"])
+async def test_vendored_files_are_as_they_were_published(vendor: Path) -> None:
     lines = (vendor / "SHA256SUMS").read_text().splitlines()
     listed = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
     found = {
