@@ -71,5 +71,5 @@ def _client_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     program = connection.headers.get("user-agent", "")[:LONGEST_PROGRAM]
     if not program.isprintable():
         program = "".join(character for character in program if character.isprintable())
-    address = connection.client.host if connection.client else ""
-    return f"{program or 'api'} {address}".rstrip()
+    address = connection.scope["client"]
+    return f"{program or 'api'} {address[0]}" if address else program or "api"

@@ -7,10 +7,12 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
+from app.api.idempotency import replayed
 from app.api.problems import CODES, MEDIA_TYPE, Problem, problem
 from app.api.request_ids import request_id_of
 from app.db.errors import is_bad_value, is_unavailable
 from app.domain.errors import FieldError, InvalidInput, OnthedotError
+from app.domain.idempotency import Repeated
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +60,14 @@ def on_any_error(request: AnyRequest, error: Exception) -> Response[Problem]:
     return _answer(problem("internal_error", detail, request_id=request_id))
 
 
+def on_repeat(_: AnyRequest, repeated: Repeated) -> Response[bytes]:
+    """Answer a request that was carried out before."""
+    return replayed(repeated.answer)
+
+
 EXCEPTION_HANDLERS: ExceptionHandlersMap = {
     OnthedotError: on_own_error,
+    Repeated: on_repeat,
     HTTPException: on_http_error,
     Exception: on_any_error,
 }

@@ -8,12 +8,13 @@ from litestar import Controller, Request, Response, delete, patch, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody
 
-from app.api.answers import CHANGES, DELETES
+from app.api.answers import ACTIONS, CHANGES, DELETES
 from app.api.body import StrictBody
 from app.api.instants import read_instant
 from app.api.preconditions import IfMatch, etag, required_version
 from app.db.clock import DatabaseClock
 from app.db.reads.jobs import JobReads, JobView
+from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.job_changes import JobPatch
 from app.intake.changes import ChangeIntake
@@ -86,7 +87,7 @@ class JobActionsController(Controller):
         status_code=200,
         dto=StrictBody[PauseRequest],
         return_dto=None,
-        responses=CHANGES,
+        responses=ACTIONS,
     )
     async def pause_job(
         self,
@@ -95,15 +96,19 @@ class JobActionsController(Controller):
         changes: NamedDependency[ChangeIntake],
         job_reads: NamedDependency[JobReads],
         clock: NamedDependency[DatabaseClock],
+        transaction: NamedDependency[Transaction],
         data: JSONBody[PauseRequest | None] = None,
     ) -> Response[JobChanged]:
         """Pause a job; what waits never runs (a one-shot execution waits on), what has begun goes on."""
         wish = data or PauseRequest()
         until = read_instant(wish.until, name="until")
-        changed = await changes.pause_job(job_id, reason=wish.reason, until=until, by=request.user)
-        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+        changed = await changes.pause_job(
+            job_id, reason=wish.reason, until=until, by=request.user, within=transaction
+        )
+        job = await job_reads.get(job_id, now=clock.now(), within=transaction)
+        return _answer(job, changed.running)
 
-    @post("/actions/resume", operation_id="resumeJob", status_code=200, responses=CHANGES)
+    @post("/actions/resume", operation_id="resumeJob", status_code=200, responses=ACTIONS)
     async def resume_job(
         self,
         request: ApiRequest,
@@ -111,17 +116,23 @@ class JobActionsController(Controller):
         changes: NamedDependency[ChangeIntake],
         job_reads: NamedDependency[JobReads],
         clock: NamedDependency[DatabaseClock],
+        transaction: NamedDependency[Transaction],
     ) -> Response[JobChanged]:
         """Resume a job from now on."""
-        changed = await changes.resume_job(job_id, by=request.user)
-        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+        changed = await changes.resume_job(job_id, by=request.user, within=transaction)
+        job = await job_reads.get(job_id, now=clock.now(), within=transaction)
+        return _answer(job, changed.running)
 
-    @post("/actions/run", operation_id="runJob", responses=CHANGES)
+    @post("/actions/run", operation_id="runJob", responses=ACTIONS)
     async def run_job(
-        self, request: ApiRequest, job_id: FromPath[UUID], changes: NamedDependency[ChangeIntake]
+        self,
+        request: ApiRequest,
+        job_id: FromPath[UUID],
+        changes: NamedDependency[ChangeIntake],
+        transaction: NamedDependency[Transaction],
     ) -> Response[RunStarted]:
         """Run a job now, apart from its schedule; also while it is paused."""
-        execution_id = await changes.run_job(job_id, by=request.user)
+        execution_id = await changes.run_job(job_id, by=request.user, within=transaction)
         return Response(
             RunStarted(job_id=job_id, execution_id=execution_id),
             headers={"Location": f"/api/v1/executions/{execution_id}"},

@@ -12,10 +12,12 @@ from app.api.answers import CREATES, DELETES, READS
 from app.api.body import StrictBody
 from app.api.future import read_future_instant
 from app.api.paging import DEFAULT_LIMIT, CursorText, Limit, window
+from app.api.transactions import keep_instead
 from app.db.clock import DatabaseClock
 from app.db.reads.paging import Page
 from app.db.stores.keys import ApiKey, KeyStore
 from app.db.stores.users import UserStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role, new_secret
 from app.domain.ids import uuid7
 from app.domain.users import KeyRequest
@@ -23,10 +25,18 @@ from app.domain.users import KeyRequest
 ApiRequest = Request[Principal, Any, Any]
 
 
-class KeyCreated(ApiKey, frozen=True, kw_only=True):
-    """The new key; `key` is never shown again."""
+SHOWN_ONCE = (
+    "The key was shown in the first answer and is not stored. "
+    "If it is lost, delete this one and create another under a new Idempotency-Key."
+)
 
-    key: str
+
+class KeyCreated(ApiKey, frozen=True, kw_only=True, omit_defaults=True):
+    """The new key. A repeat of the request finds the same `key_id`, but `key` is never shown again."""
+
+    key: str | None
+    note: str | None = None
+    """Why `key` is null."""
 
 
 class KeysController(Controller):
@@ -59,9 +69,13 @@ class KeysController(Controller):
         user_id: FromPath[str],
         keys: NamedDependency[KeyStore],
         clock: NamedDependency[DatabaseClock],
+        transaction: NamedDependency[Transaction],
         data: JSONBody[KeyRequest | None] = None,
     ) -> Response[KeyCreated]:
-        """Make a key. The answer is the only place where it is ever shown."""
+        """Make a key. The answer is the only place where it is ever shown.
+
+        Under an `Idempotency-Key` too: the key is not stored, so the answer to a repeat has null in its place.
+        """
         _require_owner(request.user, user_id)
         wish, key = data or KeyRequest(), new_secret()
         stored = await keys.create(
@@ -71,8 +85,10 @@ class KeysController(Controller):
             name=wish.name,
             expires_at=read_future_instant(wish.expires_at, name="expires_at", now=clock.now()),
             by=request.user,
+            within=transaction,
         )
         document = KeyCreated(**msgspec.structs.asdict(stored), key=key)
+        keep_instead(transaction, msgspec.structs.replace(document, key=None, note=SHOWN_ONCE))
         return Response(document, headers={"Cache-Control": "no-store"})
 
     @delete("/{key_id:uuid}", operation_id="deleteKey", responses=DELETES)

@@ -16,6 +16,7 @@ from app.db.clock import DatabaseClock
 from app.db.reads.paging import Page
 from app.db.reads.queues import QueueReads, QueueView
 from app.db.stores.queues import QueueStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.queues import QueuePatch, QueueRequest
 
@@ -48,12 +49,13 @@ class QueuesController(Controller):
         data: JSONBody[QueueRequest],
         queues: NamedDependency[QueueStore],
         queue_reads: NamedDependency[QueueReads],
+        transaction: NamedDependency[Transaction],
     ) -> Response[QueueView]:
         """Create a queue."""
         request.user.require(Role.OPERATOR)
-        await queues.create(data, by=request.user)
+        await queues.create(data, by=request.user, within=transaction)
         location = {"Location": f"/api/v1/queues/{data.queue}"}
-        return _answer(await queue_reads.get(data.queue), headers=location)
+        return _answer(await queue_reads.get(data.queue, within=transaction), headers=location)
 
     @get("/{queue:str}", operation_id="getQueue", responses=READS)
     async def get_queue(
@@ -98,14 +100,15 @@ class QueuesController(Controller):
         queues: NamedDependency[QueueStore],
         queue_reads: NamedDependency[QueueReads],
         clock: NamedDependency[DatabaseClock],
+        transaction: NamedDependency[Transaction],
         data: JSONBody[PauseRequest | None] = None,
     ) -> Response[QueueView]:
         """Pause a queue: what waits in it waits on, what has begun goes on."""
         request.user.require(Role.OPERATOR)
         wish = data or PauseRequest()
         until = read_future_instant(wish.until, name="until", now=clock.now())
-        await queues.pause(queue, reason=wish.reason, until=until, by=request.user)
-        return _answer(await queue_reads.get(queue))
+        await queues.pause(queue, reason=wish.reason, until=until, by=request.user, within=transaction)
+        return _answer(await queue_reads.get(queue, within=transaction))
 
     @post("/{queue:str}/actions/resume", operation_id="resumeQueue", status_code=200, responses=ACTIONS)
     async def resume_queue(
@@ -114,11 +117,12 @@ class QueuesController(Controller):
         queue: FromPath[str],
         queues: NamedDependency[QueueStore],
         queue_reads: NamedDependency[QueueReads],
+        transaction: NamedDependency[Transaction],
     ) -> Response[QueueView]:
         """Resume a queue; one that is not paused stays as it is."""
         request.user.require(Role.OPERATOR)
-        await queues.resume(queue, by=request.user)
-        return _answer(await queue_reads.get(queue))
+        await queues.resume(queue, by=request.user, within=transaction)
+        return _answer(await queue_reads.get(queue, within=transaction))
 
 
 def _answer(queue: QueueView, *, headers: dict[str, str] | None = None) -> Response[QueueView]:

@@ -1,6 +1,7 @@
 """Everything under `/api/v1`."""
 
 from litestar import Router
+from litestar.di import Provide
 
 from app.api.auth import KeyAuthentication
 from app.api.batches import BatchesController
@@ -12,18 +13,17 @@ from app.api.keys import KeysController
 from app.api.queues import QueuesController
 from app.api.stats import get_stats
 from app.api.tasks import TasksController
+from app.api.transactions import OneTransaction, current_transaction
 from app.api.users import UsersController
 from app.api.workers import WorkersController
 
 MAX_BODY_BYTES = 1024 * 1024
 
 
-API = Router(
-    path="/api/v1",
+EACH_BY_ITSELF = Router(
+    path="/",
     route_handlers=[
         TasksController,
-        JobsController,
-        BatchesController,
         JobActionsController,
         ExecutionsController,
         ExecutionActionsController,
@@ -33,6 +33,14 @@ API = Router(
         WorkersController,
         get_stats,
     ],
+    middleware=[OneTransaction()],
+    dependencies={"transaction": Provide(current_transaction)},
+)
+"""Each POST here is a transaction. Those of jobs are committed together (`intake/group_commit.py`)."""
+
+API = Router(
+    path="/api/v1",
+    route_handlers=[EACH_BY_ITSELF, JobsController, BatchesController],
     middleware=[KeyAuthentication],
     request_max_body_size=MAX_BODY_BYTES,
     security=[{"bearer": []}],

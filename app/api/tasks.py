@@ -12,6 +12,7 @@ from app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorText, Limit, read_tex
 from app.api.preconditions import IfMatch, etag, required_version
 from app.db.reads.paging import Page
 from app.db.stores.tasks import Task
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.tasks import TaskPatch, TaskReplacement, TaskRequest
 from app.intake.tasks import TaskIntake
@@ -42,11 +43,15 @@ class TasksController(Controller):
         responses=CREATES,
     )
     async def create_task(
-        self, request: ApiRequest, data: JSONBody[TaskRequest], tasks: NamedDependency[TaskIntake]
+        self,
+        request: ApiRequest,
+        data: JSONBody[TaskRequest],
+        tasks: NamedDependency[TaskIntake],
+        transaction: NamedDependency[Transaction],
     ) -> Response[Task]:
         """Create a task."""
         request.user.require(Role.OPERATOR)
-        task = await tasks.create(data, by=request.user)
+        task = await tasks.create(data, by=request.user, within=transaction)
         return _answer(task, headers={"Location": f"/api/v1/tasks/{task.task_id}"})
 
     @get("/{task_id:str}", operation_id="getTask", responses=READS)

@@ -27,6 +27,7 @@ from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionV
 from app.db.reads.paging import Page
 from app.db.reads.users import Summary, SummaryReads
 from app.db.stores.users import User, UserStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.statuses import Status
 from app.domain.users import HIDDEN, Channel, JobQuotas, UserPatch, UserRequest
@@ -86,11 +87,15 @@ class UsersController(Controller):
 
     @post(operation_id="createUser", dto=StrictBody[UserRequest], return_dto=None, responses=CREATES)
     async def create_user(
-        self, request: ApiRequest, data: JSONBody[UserRequest], users: NamedDependency[UserStore]
+        self,
+        request: ApiRequest,
+        data: JSONBody[UserRequest],
+        users: NamedDependency[UserStore],
+        transaction: NamedDependency[Transaction],
     ) -> Response[UserView]:
         """Create a user. It can do nothing before it has an API key."""
         request.user.require(Role.ADMIN)
-        user = await users.create(data, by=request.user)
+        user = await users.create(data, by=request.user, within=transaction)
         return _answer(user, reader=request.user, headers={"Location": f"/api/v1/users/{user.user_id}"})
 
     @get("/{user_id:str}", operation_id="getUser", responses=READS)

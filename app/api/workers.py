@@ -12,6 +12,7 @@ from app.api.paging import DEFAULT_LIMIT, CursorText, Limit, window
 from app.db.reads.paging import Page
 from app.db.reads.workers import WorkerReads, WorkerView
 from app.db.stores.fleet import FleetStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 
 ApiRequest = Request[Principal, Any, Any]
@@ -50,8 +51,9 @@ class WorkersController(Controller):
         worker_id: FromPath[UUID],
         fleet: NamedDependency[FleetStore],
         worker_reads: NamedDependency[WorkerReads],
+        transaction: NamedDependency[Transaction],
     ) -> WorkerView:
         """Have a worker claim nothing more and finish what it has; it hears of that with its next heartbeat."""
         request.user.require(Role.OPERATOR)
-        await fleet.drain(worker_id, by=request.user)
-        return await worker_reads.get(worker_id)
+        await fleet.drain(worker_id, by=request.user, within=transaction)
+        return await worker_reads.get(worker_id, within=transaction)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from app.db.acting import once_committed
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.reads.jobs import JobReads
@@ -13,6 +14,7 @@ from app.db.stores.job_control import Changed, JobControl
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.zones import ZoneAliasStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.errors import Conflict, InvalidInput
 from app.domain.failures import Category, Failure
@@ -55,7 +57,13 @@ class ChangeIntake:
         return await self._change(job_id, change, by=by, if_version=if_version)
 
     async def pause_job(
-        self, job_id: UUID, *, reason: str | None, until: datetime | None, by: Principal
+        self,
+        job_id: UUID,
+        *,
+        reason: str | None,
+        until: datetime | None,
+        by: Principal,
+        within: Transaction | None = None,
     ) -> Changed:
         """Pause a job: what its schedule planned and nobody has begun never runs. Raises `NotFound`."""
         by.require(Role.OPERATOR)
@@ -63,52 +71,68 @@ class ChangeIntake:
             raise InvalidInput(
                 "until lies in the past; leave it out to pause without an end", pointer="/until"
             )
-        return await self._change(job_id, pause(reason=reason, until=until), by=by)
+        return await self._change(job_id, pause(reason=reason, until=until), by=by, within=within)
 
-    async def resume_job(self, job_id: UUID, *, by: Principal) -> Changed:
+    async def resume_job(self, job_id: UUID, *, by: Principal, within: Transaction | None = None) -> Changed:
         """Resume a job from now on; instants that passed meanwhile stay `paused`. Raises `NotFound`."""
         by.require(Role.OPERATOR)
-        return await self._change(job_id, resume(), by=by)
+        return await self._change(job_id, resume(), by=by, within=within)
 
     async def delete_job(self, job_id: UUID, *, by: Principal) -> Changed:
         """Delete a job; what waits is cancelled. Raises `NotFound`."""
         by.require(Role.OPERATOR)
         return await self._jobs.delete(job_id, error=_cancelled(by, "its job was deleted"), actor=by.actor)
 
-    async def run_job(self, job_id: UUID, *, by: Principal) -> UUID:
+    async def run_job(self, job_id: UUID, *, by: Principal, within: Transaction | None = None) -> UUID:
         """Run a job now, apart from its schedule; return the execution. Raises `NotFound`."""
         by.require(Role.OPERATOR)
         execution_id = new_execution_id(job_id, self._clock.unix_microseconds())
-        ready = await self._jobs.run(job_id, execution_id, now=self._clock.now(), actor=by.actor)
-        self._hints.announce([ready])
+        ready = await self._jobs.run(
+            job_id, execution_id, now=self._clock.now(), actor=by.actor, within=within
+        )
+        once_committed(within, lambda: self._hints.announce([ready]))
         return execution_id
 
-    async def cancel_execution(self, execution_id: UUID, *, reason: str | None, by: Principal) -> Cancelling:
+    async def cancel_execution(
+        self, execution_id: UUID, *, reason: str | None, by: Principal, within: Transaction | None = None
+    ) -> Cancelling:
         """Cancel an execution: at once if it has not begun, else by asking its worker."""
         by.require(Role.OPERATOR)
         error = _cancelled(by, reason or "no reason given")
         outcome = await self._executions.cancel(
-            execution_id, error=error, now=self._clock.now(), actor=by.actor, reason=reason
+            execution_id, error=error, now=self._clock.now(), actor=by.actor, reason=reason, within=within
         )
         if outcome is Cancelling.REQUESTED:
-            self._hints.announce_cancel(execution_id)
+            once_committed(within, lambda: self._hints.announce_cancel(execution_id))
         return outcome
 
-    async def retry_execution(self, execution_id: UUID, *, by: Principal) -> UUID:
+    async def retry_execution(
+        self, execution_id: UUID, *, by: Principal, within: Transaction | None = None
+    ) -> UUID:
         """Run a finished execution's work again; return the new execution. Raises `Conflict`."""
         by.require(Role.OPERATOR)
         new_id = new_execution_id(execution_id, self._clock.unix_microseconds())
-        ready = await self._executions.run_again(execution_id, new_id, now=self._clock.now(), actor=by.actor)
+        ready = await self._executions.run_again(
+            execution_id, new_id, now=self._clock.now(), actor=by.actor, within=within
+        )
         if ready is None:
             raise Conflict("only a finished execution whose job still exists can be run again")
-        self._hints.announce([ready])
+        once_committed(within, lambda: self._hints.announce([ready]))
         return new_id
 
     async def _change(
-        self, job_id: UUID, change: Change, *, by: Principal, if_version: int | None = None
+        self,
+        job_id: UUID,
+        change: Change,
+        *,
+        by: Principal,
+        if_version: int | None = None,
+        within: Transaction | None = None,
     ) -> Changed:
-        changed = await self._jobs.change(job_id, change, if_version=if_version, actor=by.actor)
-        self._hints.announce(changed.ready)
+        changed = await self._jobs.change(
+            job_id, change, if_version=if_version, actor=by.actor, within=within
+        )
+        once_committed(within, lambda: self._hints.announce(changed.ready))
         return changed
 
     async def _check(self, job_id: UUID, change: Change) -> None:

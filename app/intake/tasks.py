@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import Task, TaskStore
+from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import InvalidInput
 from app.domain.parameters import ParameterSchema
@@ -29,10 +30,11 @@ class TaskIntake:
         """Return up to `limit` tasks in the order of their ids, those after `after`."""
         return await self._tasks.list_page(limit=limit, after=after)
 
-    async def create(self, request: TaskRequest, *, by: Principal) -> Task:
+    async def create(self, request: TaskRequest, *, by: Principal, within: Transaction | None = None) -> Task:
         """Store a new task. Raises `InvalidInput` and `Conflict`."""
         values = {"task_id": request.task_id, "created_by": by.user_id}
-        return await self._tasks.create(values | await self._definition(request, request.task_id), by=by)
+        values |= await self._definition(request, request.task_id)
+        return await self._tasks.create(values, by=by, within=within)
 
     async def replace(
         self, task_id: str, request: TaskReplacement, *, by: Principal, if_version: int | None

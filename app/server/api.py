@@ -42,6 +42,7 @@ from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.users import UserStore
 from app.db.stores.zones import ZoneAliasStore
+from app.db.transactions import Transactions
 from app.intake.changes import ChangeIntake
 from app.intake.group_commit import GroupCommit
 from app.intake.jobs import JobIntake
@@ -152,7 +153,7 @@ def web_app(
     }
     return Litestar(
         route_handlers=[API, *PUBLIC_HANDLERS, *(dashboard(_provided(pages)) if pages else ())],
-        state=State({"key_ring": KeyRing(access)}),
+        state=State({"key_ring": KeyRing(access), "transactions": Transactions(engine)}),
         dependencies=_provided(parts),
         middleware=[RequestIds()],
         exception_handlers=with_pages(EXCEPTION_HANDLERS),

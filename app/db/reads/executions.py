@@ -25,9 +25,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.acting import reading
 from app.db.reads.paging import Page, Window, older_than
 from app.db.tables import execution_history, executions, jobs, tasks
 from app.db.tables.metadata import timestamptz
+from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
@@ -104,12 +106,12 @@ class ExecutionReads:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def get(self, execution_id: UUID) -> ExecutionView:
+    async def get(self, execution_id: UUID, *, within: Transaction | None = None) -> ExecutionView:
         """Return an execution. Raises `NotFound`.
 
         The live half is read first: a row moves from there to the history only.
         """
-        async with self._engine.connect() as connection:
+        async with reading(self._engine, within) as connection:
             for statement in _ONE:
                 row = (await connection.execute(statement, _place(execution_id))).one_or_none()
                 if row is not None:

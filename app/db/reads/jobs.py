@@ -9,8 +9,10 @@ import msgspec
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.acting import reading
 from app.db.reads.paging import Page, Window, older_than
 from app.db.tables import jobs
+from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
@@ -89,10 +91,10 @@ class JobReads:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def get(self, job_id: UUID, *, now: datetime) -> JobView:
+    async def get(self, job_id: UUID, *, now: datetime, within: Transaction | None = None) -> JobView:
         """Return a job. Raises `NotFound`."""
         statement = select(jobs).where(jobs.c.shard == shard_of(job_id), jobs.c.job_id == job_id)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine, within) as connection:
             row = (await connection.execute(statement)).one_or_none()
         if row is None:
             raise NotFound(f"there is no job {job_id}")

@@ -7,9 +7,11 @@ import msgspec
 from sqlalchemy import RowMapping
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.acting import reading
 from app.db.clock import DatabaseClock
 from app.db.queries import load
 from app.db.reads.recent import Recent
+from app.db.transactions import Transaction
 
 MOST_COUNTED = 10_000
 """Rows of a queue that are counted or measured: 10 ms, whatever waits and however fast executions end."""
@@ -60,21 +62,27 @@ class PaceReads:
         self._paces = Recent(self._read_paces, seconds=KEPT_SECONDS)
         self._created = Recent(self._read_created, seconds=KEPT_SECONDS)
 
-    async def loads(self) -> dict[str, QueueLoad]:
+    async def loads(self, within: Transaction | None = None) -> dict[str, QueueLoad]:
         """Return what each queue holds now."""
-        rows = await self._rows(load("queue_loads"), MOST_COUNTED)
+        rows = await self._rows(load("queue_loads"), MOST_COUNTED, within=within)
         return {row["queue"]: QueueLoad(**row) for row in rows}
 
-    async def paces(self, window_seconds: int) -> Paces:
-        """Return how executions have ended within the window."""
+    async def paces(self, window_seconds: int, within: Transaction | None = None) -> Paces:
+        """Return how executions have ended within the window.
+
+        Who is in a transaction reads by its connection: waiting for another one while holding that, many might
+        wait for each other.
+        """
+        if within is not None:
+            return await self._read_paces(window_seconds, within)
         return await self._paces.get(window_seconds)
 
     async def created_per_second(self, window_seconds: int) -> float:
         """Return how many executions were created a second within the window."""
         return await self._created.get(window_seconds)
 
-    async def _read_paces(self, window_seconds: int) -> Paces:
-        rows = await self._rows(load("queue_paces"), float(window_seconds), MOST_COUNTED)
+    async def _read_paces(self, window_seconds: int, within: Transaction | None = None) -> Paces:
+        rows = await self._rows(load("queue_paces"), float(window_seconds), MOST_COUNTED, within=within)
         overall = next((row for row in rows if row["queue"] is None), None)
         queues = {row["queue"]: _pace(row) for row in rows if row["queue"] is not None}
         # A queue cut short has a span of its own: only the rates of the queues add up to the overall one.
@@ -96,8 +104,10 @@ class PaceReads:
             span = max(now - (row["oldest_id"].int >> 80) / 1000, 0.001)
         return float(row["created"]) / span
 
-    async def _rows(self, statement: str, *parameters: object) -> list[RowMapping]:
-        async with self._engine.connect() as connection:
+    async def _rows(
+        self, statement: str, *parameters: object, within: Transaction | None = None
+    ) -> list[RowMapping]:
+        async with reading(self._engine, within) as connection:
             found = await connection.exec_driver_sql(statement, parameters)
             return list(found.mappings())
 

@@ -7,8 +7,10 @@ import msgspec
 from sqlalchemy import Row, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.acting import reading
 from app.db.reads.paces import PaceReads, Quantiles, QueueLoad
 from app.db.tables import queues
+from app.db.transactions import Transaction
 from app.domain.errors import NotFound
 from app.domain.queues import Durability
 
@@ -57,9 +59,9 @@ class QueueReads:
         self._engine = engine
         self._paces = paces
 
-    async def get(self, queue: str) -> QueueView:
+    async def get(self, queue: str, *, within: Transaction | None = None) -> QueueView:
         """Return a queue. Raises `NotFound`."""
-        found = await self._views(_definitions().where(queues.c.queue == queue))
+        found = await self._views(_definitions().where(queues.c.queue == queue), within)
         if not found:
             raise NotFound(f"there is no queue {queue!r:.100}")
         return found[0]
@@ -69,12 +71,15 @@ class QueueReads:
         statement = _definitions().order_by(queues.c.queue).limit(limit)
         return await self._views(statement if after is None else statement.where(queues.c.queue > after))
 
-    async def _views(self, statement: Select[Any]) -> list[QueueView]:
-        async with self._engine.connect() as connection:
+    async def _views(self, statement: Select[Any], within: Transaction | None = None) -> list[QueueView]:
+        async with reading(self._engine, within) as connection:
             rows = (await connection.execute(statement)).all()
         if not rows:
             return []
-        loads, paces = await self._paces.loads(), await self._paces.paces(LATENESS_WINDOW_SECONDS)
+        loads, paces = (
+            await self._paces.loads(within),
+            await self._paces.paces(LATENESS_WINDOW_SECONDS, within),
+        )
         lateness = {queue: pace.lateness for queue, pace in paces.queues.items()}
         return [
             _view(row, loads.get(row.queue, QueueLoad(queue=row.queue)), lateness.get(row.queue, Quantiles()))

@@ -9,8 +9,10 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, Select, and_, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.acting import reading
 from app.db.reads.paging import Page, Window, older_than
 from app.db.tables import workers
+from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 
@@ -68,10 +70,10 @@ class WorkerReads:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def get(self, worker_id: UUID) -> WorkerView:
+    async def get(self, worker_id: UUID, *, within: Transaction | None = None) -> WorkerView:
         """Return a worker. Raises `NotFound`."""
         statement = _workers().where(workers.c.worker_id == worker_id)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine, within) as connection:
             row = (await connection.execute(statement)).one_or_none()
         if row is None:
             raise NotFound(f"there is no worker {worker_id}")

@@ -8,6 +8,7 @@ from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
@@ -37,10 +38,17 @@ class ExecutionControl:
         self._pool = pool
 
     async def cancel(
-        self, execution_id: UUID, *, error: str, now: datetime, actor: Actor, reason: str | None
+        self,
+        execution_id: UUID,
+        *,
+        error: str,
+        now: datetime,
+        actor: Actor,
+        reason: str | None,
+        within: Transaction | None = None,
     ) -> Cancelling:
         """Cancel an execution; `error` (JSON of a `Failure`) says who did and why."""
-        async with acting_in(self._pool, actor) as connection:
+        async with acting_in(self._pool, actor, within) as connection:
             for _ in range(TRIES):
                 outcome = await _cancel(connection, execution_id, error=error, now=now)
                 if outcome is not None:
@@ -52,11 +60,17 @@ class ExecutionControl:
         return Cancelling.ENDED
 
     async def run_again(
-        self, execution_id: UUID, new_id: UUID, *, now: datetime, actor: Actor
+        self,
+        execution_id: UUID,
+        new_id: UUID,
+        *,
+        now: datetime,
+        actor: Actor,
+        within: Transaction | None = None,
     ) -> Ready | None:
         """Do again what a finished execution did; None where it is not finished or its job is gone."""
         shard = shard_of(execution_id)
-        async with acting_in(self._pool, actor) as connection:
+        async with acting_in(self._pool, actor, within) as connection:
             row = await connection.fetchrow(load("run_again"), shard, execution_id, new_id, now)
             if row is None:
                 return None

@@ -13,6 +13,7 @@ from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.db.stores.schedules import advance, note_passed_over, store_plans
+from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
 from app.domain.hints import Ready
@@ -51,14 +52,22 @@ class JobControl:
         self._pool = pool
         self._horizon = timedelta(seconds=horizon_seconds)
 
-    async def change(self, job_id: UUID, change: Change, *, if_version: int | None, actor: Actor) -> Changed:
+    async def change(
+        self,
+        job_id: UUID,
+        change: Change,
+        *,
+        if_version: int | None,
+        actor: Actor,
+        within: Transaction | None = None,
+    ) -> Changed:
         """Change a job and bring what is planned in line. Raises `NotFound`, `PreconditionFailed`, `InvalidInput`."""
-        async with acting_in(self._pool, actor) as connection:
+        async with acting_in(self._pool, actor, within) as connection:
             before = await _lock(connection, job_id)
             if if_version is not None and if_version != before["version"]:
                 changed_at = before["updated_at"].isoformat()
                 raise PreconditionFailed(f"the job was changed at {changed_at}; read it anew")
-            after = dict(before) | change.columns
+            after = {**before, "parameters": None, **change.columns}  # null: they stay as they are
             await _write(connection, after)
             ready = await self._replan(connection, before, after, change) if change.replans else []
             return Changed(await _begun(connection, job_id), ready)
@@ -73,9 +82,17 @@ class JobControl:
             await connection.execute(load("delete_job"), job["shard"], job_id)
             return Changed(await _begun(connection, job_id), [])
 
-    async def run(self, job_id: UUID, execution_id: UUID, *, now: datetime, actor: Actor) -> Ready:
+    async def run(
+        self,
+        job_id: UUID,
+        execution_id: UUID,
+        *,
+        now: datetime,
+        actor: Actor,
+        within: Transaction | None = None,
+    ) -> Ready:
         """Create an execution apart from the schedule, under this id. Raises `NotFound`."""
-        async with acting_in(self._pool, actor) as connection:
+        async with acting_in(self._pool, actor, within) as connection:
             shard = (await _lock(connection, job_id))["shard"]
             args = (shard, job_id, execution_id, now, "manual", str(execution_id))
             row = await connection.fetchrow(load("run_job"), *args)

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.db.acting import acting
 from app.db.reads.paging import Page, Window, older_than
 from app.db.tables import api_keys
+from app.db.transactions import Transaction
 from app.domain.access import Principal, hash_secret, shown_prefix
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
@@ -56,13 +57,21 @@ class KeyStore:
         return Page(page, cursor)
 
     async def create(
-        self, key: str, *, key_id: UUID, user_id: str, name: str, expires_at: datetime | None, by: Principal
+        self,
+        key: str,
+        *,
+        key_id: UUID,
+        user_id: str,
+        name: str,
+        expires_at: datetime | None,
+        by: Principal,
+        within: Transaction | None = None,
     ) -> ApiKey:
         """Store the hash of a key. Raises `NotFound` where there is no such user."""
         values = {"key_id": key_id, "user_id": user_id, "name": name, "expires_at": expires_at}
         secrets = {"prefix": shown_prefix(key), "key_hash": hash_secret(key)}
         statement = insert(api_keys).values(**values, **secrets).returning(*_SHOWN)
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             try:
                 return _key((await connection.execute(statement)).one())
             except IntegrityError:

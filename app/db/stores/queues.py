@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
 from app.db.tables import queues
+from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from app.domain.queues import QueuePatch, QueueRequest
@@ -43,9 +44,11 @@ class QueueStore:
         detail = f"there is no queue {queue!r:.100}; there are {', '.join(names)}"
         return InvalidInput(detail, pointer="/queue", code="unknown_queue")
 
-    async def create(self, request: QueueRequest, *, by: Principal) -> None:
+    async def create(
+        self, request: QueueRequest, *, by: Principal, within: Transaction | None = None
+    ) -> None:
         """Store a new queue. Raises `Conflict` where the name is taken."""
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             try:
                 await connection.execute(insert(queues).values(**msgspec.structs.asdict(request)))
             except IntegrityError:
@@ -58,16 +61,24 @@ class QueueStore:
             await _lock(connection, queue, if_version=if_version)
             await _write(connection, queue, given)
 
-    async def pause(self, queue: str, *, reason: str | None, until: datetime | None, by: Principal) -> None:
+    async def pause(
+        self,
+        queue: str,
+        *,
+        reason: str | None,
+        until: datetime | None,
+        by: Principal,
+        within: Transaction | None = None,
+    ) -> None:
         """Pause a queue: nothing of it is claimed until `until` or its resumption. Raises `NotFound`."""
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             await _lock(connection, queue)
             pause = {"paused_by": by.user_id, "paused_reason": reason, "paused_until": until}
             await _write(connection, queue, pause | {"paused_at": func.now()})
 
-    async def resume(self, queue: str, *, by: Principal) -> None:
+    async def resume(self, queue: str, *, by: Principal, within: Transaction | None = None) -> None:
         """End the pause of a queue, if there is one. Raises `NotFound`."""
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             if await _lock(connection, queue):
                 await _write(connection, queue, dict.fromkeys(_PAUSE))
 

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.db.acting import acting
 from app.db.queries import load
 from app.db.tables import jobs, tasks
+from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.tasks import ResourceRequirements
@@ -65,9 +66,11 @@ class TaskStore:
         async with self._engine.connect() as connection:
             return [_task(row) for row in await connection.execute(statement)]
 
-    async def create(self, values: Mapping[str, object], *, by: Principal) -> Task:
+    async def create(
+        self, values: Mapping[str, object], *, by: Principal, within: Transaction | None = None
+    ) -> Task:
         """Store a new task; `values` are columns. Raises `Conflict` where the id is taken."""
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             try:
                 row = (await connection.execute(insert(tasks).values(**values).returning(tasks))).one()
             except IntegrityError:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
 from app.db.tables import jobs, users
+from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.users import (
@@ -58,12 +59,12 @@ class UserStore:
         async with self._engine.connect() as connection:
             return [_user(row) for row in await connection.execute(statement)]
 
-    async def create(self, request: UserRequest, *, by: Principal) -> User:
+    async def create(self, request: UserRequest, *, by: Principal, within: Transaction | None = None) -> User:
         """Store a new user. Raises `InvalidInput`, and `Conflict` where the id is taken."""
         check_preferences(request.notification_preferences, request.email)
         values = msgspec.structs.asdict(request) | {"name": request.name or request.user_id}
         values |= msgspec.structs.asdict(values.pop("job_quotas"))
-        async with acting(self._engine, by) as connection:
+        async with acting(self._engine, by, within) as connection:
             try:
                 row = (await connection.execute(insert(users).values(**values).returning(users))).one()
             except IntegrityError:
