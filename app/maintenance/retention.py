@@ -44,7 +44,8 @@ class Retention:
         partitions = await drop_old_partitions(self._pool, days=self._days)
         workers = await self._store.expire_workers()
         logins = await self._store.expire_logins()
-        self._report(partitions=len(partitions), workers=workers, logins=logins)
+        rollups = await self._store.expire_rollups()
+        self._report(partitions=len(partitions), workers=workers, logins=logins, rollups=rollups)
 
     async def _expire_jobs(self, shard: Shard) -> int:
         swept = await self._store.expire_jobs(shard, after=self._sweep[shard], limit=BATCH)

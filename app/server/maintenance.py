@@ -1,4 +1,4 @@
-"""The maintenance process: materializer, reaper, resumer, partitions, retention."""
+"""The maintenance process: materializer, reaper, resumer, rollups, partitions, retention."""
 
 import asyncio
 
@@ -8,12 +8,14 @@ from app.db.stores.executions import ExecutionStore
 from app.db.stores.job_control import JobControl
 from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
+from app.db.stores.rollups import RollupStore
 from app.db.stores.schedules import ScheduleStore
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
 from app.maintenance.retention import Retention
+from app.maintenance.rollups import Rollups
 from app.process import POLL_SECONDS, process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
@@ -21,10 +23,11 @@ from app.settings import Settings
 MAINTENANCE_CONNECTIONS = 2
 PARTITIONS_EVERY_SECONDS = 3600.0
 RETENTION_EVERY_SECONDS = 600.0
+ROLLUPS_EVERY_SECONDS = 5.0
 
 
 async def run_maintenance(settings: Settings) -> None:
-    """Materialise, reap, resume, keep partitions and delete what is old until SIGTERM."""
+    """Materialise, reap, resume, count, keep partitions and delete what is old until SIGTERM."""
     async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
         engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
         own.stack.push_async_callback(engine.dispose)
@@ -49,6 +52,7 @@ async def run_maintenance(settings: Settings) -> None:
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
             Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
+            Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),
             Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=PARTITIONS_EVERY_SECONDS),
             Loop("retention", retention.tick, interval_seconds=RETENTION_EVERY_SECONDS),
         ]

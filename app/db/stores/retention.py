@@ -55,6 +55,10 @@ class RetentionStore:
         """Delete batches that have ended; return how many."""
         return len(await self._pool.fetch(load("expire_batches"), self._days, limit))
 
+    async def expire_rollups(self) -> int:
+        """Delete counts that nobody looks at any more; return how many."""
+        return len(await self._pool.fetch(load("expire_rollups"), self._days))
+
     async def expire_workers(self) -> int:
         """Forget workers that stopped or were lost a week ago; return how many."""
         return len(await self._pool.fetch(load("expire_workers"), WORKERS_KEPT_DAYS))

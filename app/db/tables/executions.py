@@ -113,6 +113,13 @@ execution_history = Table(
     Index("history_queue", "queue", "completed_at"),
     Index("history_newest", "scheduled_time", "execution_id"),
     Index(
+        "history_status",
+        "status",
+        "scheduled_time",
+        "execution_id",
+        postgresql_where=text("status <> 'COMPLETED'"),
+    ),
+    Index(
         "history_job_not_completed",
         "job_id",
         "scheduled_time",

@@ -1,6 +1,19 @@
-"""What keeps the house running: workers, and the answers kept for idempotent requests."""
+"""What keeps the house running: workers, counts of what ended, answers kept for idempotent requests."""
 
-from sqlalchemy import Boolean, Column, Index, Integer, LargeBinary, SmallInteger, Table, Text, Uuid, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.tables.metadata import metadata, timestamptz
@@ -21,6 +34,29 @@ workers = Table(
     Column("heartbeat_at", timestamptz, nullable=False),
     Column("stopped_at", timestamptz),
     Index("workers_alive", "heartbeat_at", postgresql_where=text("stopped_at IS NULL")),
+)
+
+rollups = Table(
+    "rollups",
+    metadata,
+    Column("grain_seconds", Integer, primary_key=True),
+    Column("bucket", timestamptz, primary_key=True),
+    Column("queue", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("status", Text, primary_key=True),
+    Column("executions", BigInteger, nullable=False),
+    Column("late", BigInteger, nullable=False),
+    Column("lateness_ms_sum", Double, nullable=False),
+    Column("lateness_ms_max", Double),
+    Column("run_ms_sum", Double, nullable=False),
+    Index("rollups_task", "task_id", "grain_seconds", "bucket"),
+)
+
+rollup_state = Table(
+    "rollup_state",
+    metadata,
+    Column("only_row", Boolean, primary_key=True),
+    Column("rolled_until", timestamptz, nullable=False),
 )
 
 idempotency_keys = Table(
