@@ -183,15 +183,7 @@ async def test_a_fault_of_ours_shows_no_trace(ada: httpx.AsyncClient, pool: Pool
 
 @pytest.mark.parametrize("vendor", [STATIC_DIR / "vendor", Path(__file__).parents[1] / "browser" / "vendor"])
 async def test_vendored_files_are_as_they_were_published(vendor: Path) -> None:
-    lines = (vendor / "SHA256SUMS").read_text().splitlines()
-    listed = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
-    found = {
-        file.relative_to(vendor).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in vendor.rglob("*")
-        if file.is_file() and file.name != "SHA256SUMS"
-    }
-
-    assert found == listed
+    assert _checksums(vendor) == _published(vendor)
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -252,3 +244,16 @@ async def test_the_page_of_the_api_may_do_little_more_than_ours(visitor: httpx.A
 
     assert policy.startswith("default-src 'self'; img-src 'self' data:; ")
     assert "unsafe" not in policy
+
+
+def _published(vendor: Path) -> dict[str, str]:
+    lines = (vendor / "SHA256SUMS").read_text("utf-8").splitlines()
+    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+
+
+def _checksums(vendor: Path) -> dict[str, str]:
+    return {
+        file.relative_to(vendor).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in vendor.rglob("*")
+        if file.is_file() and file.name != "SHA256SUMS"
+    }
