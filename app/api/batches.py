@@ -9,12 +9,13 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from app.api.answers import CREATES, READS, answer
-from app.api.body import StrictBody, convert
+from app.api.body import StrictBody
 from app.api.idempotency import IdempotencyKey, idempotent, replayed
 from app.api.problems import Problem, problem
 from app.api.request_ids import request_id_of
 from app.db.reads.batches import BatchReads, BatchView
 from app.domain.access import Principal
+from app.domain.conversion import convert
 from app.domain.errors import InvalidInput
 from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob

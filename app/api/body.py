@@ -1,6 +1,5 @@
 """Request bodies, read strictly: JSON that we can keep exactly, fields of exactly the types they have."""
 
-import re
 from collections.abc import Generator
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -11,15 +10,10 @@ from litestar.openapi.spec import Reference, Schema
 from litestar.typing import FieldDefinition
 
 from app.domain import strict_json
-from app.domain.errors import InvalidBody, InvalidInput
+from app.domain.conversion import convert
+from app.domain.errors import InvalidBody
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-_MESSAGE = re.compile(r"(?P<detail>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.{1,100})`", re.DOTALL)
-_LONGEST_DETAIL = 300
-"""Characters. What somebody sent is repeated in part only."""
 
 
 class StrictBody(AbstractDTO[T], Generic[T]):
@@ -68,32 +62,9 @@ class StrictBody(AbstractDTO[T], Generic[T]):
         return False
 
 
-def convert(value: object, model: type[T]) -> T:
-    """Return plain JSON values as `model`. Raises `InvalidInput` with a pointer to what does not fit."""
-    try:
-        return msgspec.convert(value, model, strict=True)
-    except msgspec.ValidationError as error:
-        match = _MESSAGE.fullmatch(str(error))
-        detail, path = (match["detail"], match["path"] or "") if match else (str(error), "")
-        pointer = _pointer(path, detail)
-        detail = f"{pointer or 'the body'}: {detail[:_LONGEST_DETAIL]}"
-        raise InvalidInput(detail, pointer=pointer) from None
-
-
 def _require_json(content_type: str | None) -> None:
     """Refuse a body that says it is something else, such as a form. One that says nothing is taken for JSON."""
     kind = (content_type or "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         detail = f"the body is {kind[:80]!r}; send JSON, with Content-Type: application/json"
         raise ClientException(status_code=415, detail=detail)
-
-
-def _pointer(path: str, detail: str) -> str:
-    """Turn msgspec's `.schedule.tags[2]` into the JSON pointer `/schedule/tags/2`.
-
-    A field that is missing or unknown is named by the detail only; its object is what the path leads to.
-    """
-    steps = [name or index for name, index in _STEP.findall(path)]
-    if field := _FIELD.fullmatch(detail):
-        steps.append(field[1])
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
