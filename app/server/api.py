@@ -22,6 +22,7 @@ from app.db.health import DatabaseHealth
 from app.db.notifier import HintSender
 from app.db.pools import Engine, Pool, open_engine
 from app.db.reads.attempts import StoryReads
+from app.db.reads.audit import AuditReads
 from app.db.reads.batches import BatchReads
 from app.db.reads.changes import ChangeReads
 from app.db.reads.executions import ExecutionReads
@@ -166,6 +167,7 @@ def web_app(
 def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
     """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
     return {
+        "audit_reads": AuditReads(engine),
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
         "job_reads": JobReads(engine),

@@ -28,8 +28,11 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
     }
     environment.filters.update(
         absolute=words.absolute,
+        actor=words.actor,
         capped=words.capped,
         clock=words.clock,
+        deed=words.deed,
+        differences=words.differences,
         duration=words.duration,
         error_line=words.error_line,
         lateness=words.lateness,

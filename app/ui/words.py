@@ -6,12 +6,19 @@ from uuid import UUID
 
 import msgspec
 
+from app.db.reads.audit import ChangeView
 from app.db.reads.executions import ErrorView
 from app.domain.timezones import Zone
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MONTH_SECONDS = 30 * 86_400
 _ERROR_CHARACTERS = 200
+_VALUE_CHARACTERS = 60
+_BESIDE_THE_POINT = frozenset({"version", "created_at"})
+"""Columns that say nothing about a change that the row does not say itself."""
+
+_DEEDS = {"create": "created", "update": "changed", "delete": "deleted", "cancel": "cancelled", "retry": "ran again",
+          "run": "ran"}  # fmt: skip
 
 
 def rfc3339(instant: datetime) -> str:
@@ -77,6 +84,33 @@ def error_line(error: ErrorView) -> str:
     first = error.message.strip().partition("\n")[0]
     line = f"{error.type}: {first}" if first else error.type
     return line if len(line) <= _ERROR_CHARACTERS else line[: _ERROR_CHARACTERS - 1] + "…"
+
+
+def actor(name: str) -> str:
+    """Return who is behind a change: `ada`, `onthedot (resumer)`, `app by SQL`."""
+    kind, _, rest = name.partition(":")
+    return {"user": rest, "system": f"onthedot ({rest})", "sql": f"{rest} by SQL"}.get(kind, name)
+
+
+def deed(action: str) -> str:
+    """Return what somebody did: `job.update` is `changed`."""
+    verb = action.rpartition(".")[2]
+    return _DEEDS.get(verb, verb)
+
+
+def differences(change: ChangeView) -> list[tuple[str, str, str]]:
+    """Return what a change of something changed: column, old value, new value. Of what is new or gone, nothing."""
+    if change.before is None or change.after is None:
+        return []
+    names = sorted((change.before.keys() | change.after.keys()) - _BESIDE_THE_POINT)
+    return [(name, _brief(change.before.get(name)), _brief(change.after.get(name))) for name in names]
+
+
+def _brief(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    text = (
+        value if isinstance(value, str) else "none" if value is None else msgspec.json.encode(value).decode()
+    )
+    return text if len(text) <= _VALUE_CHARACTERS else text[: _VALUE_CHARACTERS - 1] + "…"
 
 
 def _parts(seconds: float) -> list[str]:

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import msgspec
 import pytest
 
+from app.db.reads.audit import ChangeView
 from app.db.reads.executions import ErrorView
 from app.domain.timezones import resolve
 from app.ui import words
@@ -94,3 +96,40 @@ def test_a_count_that_stopped_says_so(count: int, text: str) -> None:
 
 def test_a_short_id_is_the_end_that_differs() -> None:
     assert words.short_id(UUID("01890a5d-ac96-774b-bcce-b302099a8057")) == "…099a8057"
+
+
+def test_a_change_is_told_in_words() -> None:
+    change = ChangeView(
+        audit_id=1,
+        at=NOW,
+        actor="user:ada",
+        action="task.update",
+        target_type="task",
+        target_id="report",
+        before={"queue": "general", "max_retries": None, "version": 1},
+        after={"queue": "bulk", "max_retries": 3, "version": 2},
+        reason=None,
+        request_id=None,
+        client="",
+    )
+    created = msgspec.structs.replace(change, before=None, action="task.create")
+    long = msgspec.structs.replace(change, before={"description": ""}, after={"description": "x" * 5000})
+
+    assert (words.actor(change.actor), words.deed(change.action)) == ("ada", "changed")
+    assert words.differences(change) == [("max_retries", "none", "3"), ("queue", "general", "bulk")]
+    assert (words.deed(created.action), words.differences(created)) == ("created", [])
+    assert [len(new) for _, _, new in words.differences(long)] == [60]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("user:ada", "ada"),
+        ("user:a:b", "a:b"),
+        ("system:resumer", "onthedot (resumer)"),
+        ("sql:app", "app by SQL"),
+        ("other", "other"),
+    ],
+)
+def test_who_is_behind_a_change_is_named(name: str, told: str) -> None:
+    assert words.actor(name) == told
