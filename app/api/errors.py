@@ -65,6 +65,17 @@ def on_repeat(_: AnyRequest, repeated: Repeated) -> Response[bytes]:
     return replayed(repeated.answer)
 
 
+def on_late_error(request: AnyRequest, error: Exception) -> Response[Any]:
+    """Answer an error that came when the request had an answer already, which nobody has seen."""
+    match error:
+        case Repeated():
+            return on_repeat(request, error)
+        case OnthedotError():
+            return on_own_error(request, error)
+        case _:
+            return on_any_error(request, error)
+
+
 EXCEPTION_HANDLERS: ExceptionHandlersMap = {
     OnthedotError: on_own_error,
     Repeated: on_repeat,

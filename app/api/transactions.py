@@ -9,7 +9,7 @@ from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import on_any_error
+from app.api.errors import on_late_error
 from app.api.idempotency import IDEMPOTENCY_KEY, IdempotencyKey, idempotent
 from app.db.transactions import Transaction, Transactions
 from app.domain.access import Principal
@@ -46,7 +46,7 @@ class OneTransaction(ASGIMiddleware):
         if failure is None:
             await held.release(send)
         else:  # the framework takes the held answer for sent, and would not answer anything else
-            answer = on_any_error(request, failure).to_asgi_response(app=None, request=request)
+            answer = on_late_error(request, failure).to_asgi_response(app=None, request=request)
             await answer(scope, receive, send)
 
 

@@ -57,11 +57,11 @@ class Transaction:
         self._afterwards.append(call)
 
     async def commit(self, answer: StoredAnswer) -> None:
-        """Keep the answer and commit. What was never begun has changed nothing: then there is nothing to do."""
+        """Keep the answer, also of a request that has changed nothing, and commit. Raises what `connection` does."""
+        if self._request is not None:
+            kept = answer if self.kept_body is None else _with_body(answer, self.kept_body)
+            await write_answer(await self.driver(), self._request, kept)
         if self._connection is not None:
-            if self._request is not None:
-                kept = answer if self.kept_body is None else _with_body(answer, self.kept_body)
-                await write_answer(await self.driver(), self._request, kept)
             await self._connection.commit()
         await self._stack.aclose()
         for call in self._afterwards:

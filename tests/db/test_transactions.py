@@ -50,10 +50,17 @@ async def test_it_takes_a_connection_when_it_is_needed_and_gives_it_back(engine:
         assert in_use(engine) == 0
 
 
-async def test_what_never_began_is_committed_without_ado(pool: Pool, engine: AsyncEngine) -> None:
-    async with Transactions(engine).open(ADA, request()) as transaction:
+async def test_the_answer_is_kept_also_where_nothing_was_changed(pool: Pool, engine: AsyncEngine) -> None:
+    async with Transactions(engine).open(ADA) as transaction:
         await transaction.commit(CREATED)
     assert await keys(pool) == 0
+
+    async with Transactions(engine).open(ADA, request()) as transaction:
+        await transaction.commit(CREATED)
+    with pytest.raises(Repeated) as repeated:
+        async with Transactions(engine).open(ADA, request()):
+            raise AssertionError
+    assert repeated.value.answer == CREATED
 
 
 async def test_all_that_works_within_it_sees_and_is_one_transaction(pool: Pool, engine: AsyncEngine) -> None:
