@@ -4,24 +4,18 @@
 """
 
 from datetime import datetime
-from functools import lru_cache
 
-from app.domain.cron import parse
-from app.domain.cron_words import cron_words
 from app.domain.english import every
+from app.domain.expression_words import expression_words
 from app.domain.schedule import Immediate, Interval, Once, Recurring, Schedule
 from app.domain.timezones import Zone
 
 
 def rhythm(expression: str | None, every_seconds: float | None) -> str:
     """Return how often a repeating schedule fires; an expression that has no short and true words stays as it is."""
-    return every(every_seconds or 0) if expression is None else _cron(expression)
-
-
-# Many jobs of a list share few expressions.
-@lru_cache(maxsize=4096)
-def _cron(text: str) -> str:
-    return cron_words(parse(text)) or f"cron {text}"
+    if expression is not None:
+        return expression_words(expression) or f"cron {expression}"
+    return every(every_seconds or 0)
 
 
 def describe(schedule: Schedule, zone: Zone) -> str:
