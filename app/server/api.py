@@ -27,8 +27,10 @@ from app.db.reads.batches import BatchReads
 from app.db.reads.changes import ChangeReads
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.jobs import JobReads
+from app.db.reads.overview import OverviewReads
 from app.db.reads.paces import PaceReads
 from app.db.reads.queues import QueueReads
+from app.db.reads.rates import RateReads
 from app.db.reads.stats import StatsReads
 from app.db.reads.users import SummaryReads
 from app.db.reads.workers import WorkerReads
@@ -56,6 +58,7 @@ from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
 from app.ui.login_limits import LoginLimits
+from app.ui.pages.overview import House
 from app.ui.routes import dashboard
 from app.ui.templating import template_config
 
@@ -174,7 +177,19 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "story_reads": StoryReads(engine),
         "login_limits": LoginLimits(),
         **figures(engine, clock),
+        "house": house(engine, clock),
     }
+
+
+def house(engine: Engine, clock: DatabaseClock) -> House:
+    """Make what the overview is read by."""
+    return House(
+        overview=OverviewReads(engine),
+        rates=RateReads(engine, clock),
+        queues=QueueReads(engine, PaceReads(engine, clock)),
+        workers=WorkerReads(engine),
+        clock=clock,
+    )
 
 
 def people(engine: Engine) -> dict[str, object]:

@@ -14,7 +14,8 @@ from app.ui.pages.events import events
 from app.ui.pages.executions import EXECUTION_PAGES
 from app.ui.pages.jobs import JOB_PAGES
 from app.ui.pages.login import log_in, log_out, probe, show_login
-from app.ui.pages.overview import overview
+from app.ui.pages.overview import OVERVIEW_PAGES
+from app.ui.pages.queues import QUEUE_PAGES
 from app.ui.pages.tasks import TASK_PAGES
 from app.ui.same_origin import same_origin
 from app.ui.sessions import current_principal
@@ -24,7 +25,8 @@ MAX_FORM_BYTES = 64 * 1024
 
 PAGES: list[ControllerRouterHandler] = [
     *(show_login, probe, log_in, log_out, events),
-    overview,
+    *OVERVIEW_PAGES,
+    *QUEUE_PAGES,
     *JOB_PAGES,
     *EXECUTION_PAGES,
     *TASK_PAGES,

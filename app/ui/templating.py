@@ -31,14 +31,17 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         actor=words.actor,
         capped=words.capped,
         clock=words.clock,
+        counted=words.counted,
         deed=words.deed,
         differences=words.differences,
         duration=words.duration,
         error_line=words.error_line,
         lateness=words.lateness,
+        percent=words.percent,
         pretty=words.pretty,
         relative=words.relative,
         rfc3339=words.rfc3339,
         short_id=words.short_id,
+        size=words.size,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))

@@ -41,6 +41,27 @@ def capped(count: int, most: int) -> str:
     return f"{most:,}+" if count >= most else f"{count:,}"
 
 
+def counted(count: int, noun: str, *, more: bool = False) -> str:
+    """Return a count with its noun: `1 job`, `12 jobs`; `more` where it stopped there: `500+ jobs`."""
+    return f"{count:,}{'+' if more else ''} {noun}{'' if count == 1 and not more else 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, never rounded to all or nothing: `99.9 %` of a million with one failure."""
+    if share in {0, 1}:
+        return f"{100 * share:.0f} %"
+    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes, to two or three digits: `712 kB`, `1.2 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} {unit}" if count >= 9.95 or unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
 def pretty(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return JSON for people."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -20,6 +20,7 @@ from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.csrf import FIELD, csrf_token
 from app.ui.login_limits import LoginLimits
+from app.ui.pages.overview import House
 from app.ui.sessions import COOKIE_NAME
 from tests.factories import insert
 from tests.ui.parsed import Html
@@ -43,6 +44,7 @@ class Site:
     clock: DatabaseClock
     change_feed: ChangeFeed
     login_limits: LoginLimits
+    house: House
     application: Litestar
 
 
@@ -57,6 +59,7 @@ def site_on(engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = ""
         clock=clock,
         change_feed=change_feed,
         login_limits=cast("LoginLimits", pages["login_limits"]),
+        house=cast("House", pages["house"]),
         application=web_app(engine, pool, clock, Settings(), pages=pages),
     )
 
@@ -96,7 +99,7 @@ async def site(whole_site: Site) -> Site:
     """Return the dashboard with no rows but its users', and no login that failed."""
     pool = whole_site.pool
     whole_site.login_limits.__init__()  # type: ignore[misc]
-    for table in ("users", "jobs", "executions", "execution_history", "tasks", "workers"):
+    for table in ("users", "jobs", "executions", "execution_history", "tasks", "workers", "rollups"):
         await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - our own names; keys go with users
     for i, (user, key) in enumerate(KEYS.items()):
         await insert(pool, "users", [{"user_id": user, "name": user.title(), "role": ROLES[user]}])

@@ -94,6 +94,36 @@ def test_a_count_that_stopped_says_so(count: int, text: str) -> None:
     assert words.capped(count, 1000) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "more", "text"),
+    [(0, False, "0 jobs"), (1, False, "1 job"), (1, True, "1+ jobs"), (1200, False, "1,200 jobs")],
+)
+def test_a_count_has_its_noun(count: int, more: bool, text: str) -> None:  # noqa: FBT001 - a case
+    assert words.counted(count, "job", more=more) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0 %"), (1e-9, "0.1 %"), (0.5, "50.0 %"), (0.999999, "99.9 %"), (1, "100 %")]
+)
+def test_a_share_is_not_rounded_to_all_or_nothing(share: float, text: str) -> None:
+    assert words.percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1500, "1.5 kB"),
+        (167_155_391, "167 MB"),
+        (2.5e12, "2.5 TB"),
+        (4e15, "4,000.0 TB"),
+    ],
+)
+def test_a_size_has_two_or_three_digits(count: float, text: str) -> None:
+    assert words.size(count) == text
+
+
 def test_a_short_id_is_the_end_that_differs() -> None:
     assert words.short_id(UUID("01890a5d-ac96-774b-bcce-b302099a8057")) == "…099a8057"
 

@@ -4,6 +4,7 @@
 const TOPICS = ["definitions", "executions", "workers"];
 const SILENCE_MS = 25_000; // two beats and a half
 const POLL_MS = 10_000; // without a stream
+const BUSY = "dialog[open], .menu[open], .pick:checked, [data-hold]:hover, [data-hold]:focus-within";
 
 const button = document.getElementById("live");
 const word = button.querySelector(".live-word");
@@ -30,7 +31,7 @@ function tellNow() {
 }
 
 function isBusy() {
-  return paused || document.querySelector("dialog[open], .menu[open], .pick:checked") || selectsText();
+  return paused || document.querySelector(BUSY) || selectsText();
 }
 
 function selectsText() {

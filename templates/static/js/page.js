@@ -80,6 +80,16 @@ document.addEventListener("htmx:after:swap", () => {
 document.addEventListener("done", () => dialog.close());
 dialog.addEventListener("close", () => dialog.replaceChildren());
 
+// --- the icon in the tab is red while something fails: a pinned tab is a monitor
+
+function mark() {
+  const level = document.querySelector("[data-level]")?.dataset.level;
+  const icon = document.querySelector("link[rel=icon]");
+  if (level) icon.href = level === "bad" ? icon.dataset.bad : icon.dataset.good;
+}
+document.addEventListener("htmx:after:swap", mark);
+mark();
+
 // --- toasts go by themselves, errors stay
 
 new MutationObserver((changes) => {

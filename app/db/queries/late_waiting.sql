@@ -1,0 +1,24 @@
+-- late_waiting: executions that wait and should have begun by the promise of their queue, the longest overdue first.
+-- $1 most to count (int4), $2 how many to return (int4)
+-- index: executions_ready (queue, priority, due_at), the head of each queue and priority
+WITH late AS MATERIALIZED (
+    SELECT e.*
+      FROM onthedot.queues AS q
+     CROSS JOIN (VALUES (0::int2), (1::int2), (2::int2), (3::int2)) AS l (priority)
+     CROSS JOIN LATERAL (
+           SELECT shard, execution_id, job_id, task_id, queue, due_at
+             FROM onthedot.executions AS e
+            WHERE e.queue = q.queue AND e.priority = l.priority AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
+              AND e.due_at < now() - make_interval(secs => coalesce(q.max_delay_ms, 2000) / 1000.0)
+            ORDER BY e.due_at
+            LIMIT $1::int4) AS e
+     ORDER BY e.due_at
+     LIMIT $1::int4
+), shown AS MATERIALIZED (
+    SELECT * FROM late ORDER BY due_at LIMIT $2::int4
+)
+SELECT s.execution_id, s.job_id, j.name AS job_name, s.task_id, s.queue, s.due_at,
+       (SELECT count(*)::int4 FROM late) AS total
+  FROM shown AS s
+  LEFT JOIN onthedot.jobs AS j ON j.shard = s.shard AND j.job_id = s.job_id
+ ORDER BY s.due_at
