@@ -1,12 +1,14 @@
 """Actions on rows: asked back for where they want a reason or concern many, carried out one by one, and told of."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from litestar.response import Template
 
-from app.domain.errors import Conflict, NotFound
+from app.domain.errors import Conflict, InvalidInput, NotFound
+from app.domain.time_text import parse_instant
 from app.ui.flash import Flash
 from app.ui.forms import Form
 from app.ui.visit import Visit, page
@@ -25,6 +27,9 @@ class Verb(NamedTuple):
     explains: tuple[str, ...] = ()
     """What it does and does not do, a sentence each."""
     asks_reason: bool = False
+    asks_until: bool = False
+    is_dangerous: bool = False
+    """It cannot be taken back."""
 
 
 class Carried(NamedTuple):
@@ -36,22 +41,42 @@ class Carried(NamedTuple):
 
 
 async def ask_back(
-    visit: Visit, verb: Verb, noun: str, *, url: str, names: Sequence[str], ids: Sequence[UUID] = ()
+    visit: Visit,
+    verb: Verb,
+    noun: str,
+    *,
+    url: str,
+    names: Sequence[str],
+    ids: Sequence[UUID] = (),
+    refused: Form | None = None,
 ) -> Template:
-    """Ask whether an action is meant: on what, how many, and why."""
+    """Ask whether an action is meant: on what, how many, why and until when; again where the answer was refused."""
     count = len(ids) or 1
     context: dict[str, Any] = {
         "title": f"{verb.word} {noun if count == 1 else f'{count} {noun}s'}?",
         "verb": verb.word if count == 1 else f"{verb.word} {count} {noun}s",
         "explains": verb.explains,
         "asks_reason": verb.asks_reason,
+        "asks_until": verb.asks_until,
+        "is_dangerous": verb.is_dangerous,
         "url": url,
         "count": count,
         "sample": names[:MOST_NAMED],
         "hidden": [("ids", str(one)) for one in ids],
-        "form": await _opened(visit),
+        "form": refused or await _opened(visit),
     }
-    return page("confirm.html", visit, **context)
+    return page("confirm.html", visit, status_code=400 if refused else 200, **context)
+
+
+def asked_until(form: Form, visit: Visit) -> datetime | None:
+    """Return until when: wall time in the zone of the page, or an instant. Raises `InvalidInput`."""
+    text = form.text("until")
+    if text is None:
+        return None
+    try:
+        return parse_instant(text, zone=visit.zone)
+    except InvalidInput as error:
+        raise error.within("/until") from None
 
 
 async def carry_out(ids: Iterable[UUID], do: Callable[[UUID], Awaitable[Any]]) -> Carried:
