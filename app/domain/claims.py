@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from app.domain.failure_rules import FailureRule
 from app.domain.retry import Backoff
 
 
@@ -51,6 +52,7 @@ class TaskToRun(msgspec.Struct, frozen=True):
     backoff: Backoff
     parameter_schema: str = "{}"
     """JSON text."""
+    failure_rules: tuple[FailureRule, ...] = ()
 
 
 class QueueToServe(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
             _message(error),
             classify(error),
             traceback=clean_text("".join(traceback.format_exception(error)), TRACEBACK_LIMIT),
-            retry_after_seconds=_wait(_attribute(error, "retry_after_seconds")),
+            retry_after_seconds=_wait(attribute_of(error, "retry_after_seconds")),
         )
 
     @classmethod
@@ -91,16 +91,21 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
             type=type_,
             message=message,
             category=category,
-            severity=_SEVERITIES.get(category, Severity.MEDIUM),
+            severity=severity_of(category),
             fingerprint=fingerprint(type_, message),
             traceback=traceback,
             retry_after_seconds=retry_after_seconds,
         )
 
 
+def severity_of(category: Category) -> Severity:
+    """Return how much a person should care about failures of a category."""
+    return _SEVERITIES.get(category, Severity.MEDIUM)
+
+
 def classify(error: BaseException) -> Category:
     """Return the category of an exception: the one it names itself, else by its type."""
-    named = _attribute(error, "category")
+    named = attribute_of(error, "category")
     if isinstance(named, str) and named in _CATEGORIES:
         return Category(named)
     match error:
@@ -130,7 +135,8 @@ def _message(error: BaseException) -> str:
     return clean_text(text, MESSAGE_LIMIT)
 
 
-def _attribute(error: BaseException, name: str) -> object:
+def attribute_of(error: BaseException | None, name: str) -> object:
+    """Return an attribute of an exception, None where it has none or does not give it."""
     try:
         return getattr(error, name, None)
     except (Exception, SystemExit):  # noqa: BLE001 - a user's property may raise anything

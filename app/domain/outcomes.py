@@ -7,6 +7,10 @@ from app.domain.failures import Category, Failure
 from app.domain.recordable import Recorded
 from app.domain.retry import Backoff
 
+MOST_ATTEMPTS = 1000
+"""However often the other side says "later"."""
+RESOURCE_PAUSE_SECONDS = 10.0
+
 
 class Succeeded(msgspec.Struct, frozen=True):
     """The handler returned."""
@@ -25,6 +29,8 @@ class Retry(msgspec.Struct, frozen=True):
 
     failure: Failure
     delay_seconds: float
+    counts: bool = True
+    """False: the attempt is not one of those that the execution has; it gets another one for it."""
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -38,13 +44,35 @@ class Released(msgspec.Struct, frozen=True):
 Outcome = Succeeded | Failed | Retry | Cancelled | Released
 
 
-def decide_failure(claim: Claim, failure: Failure, backoff: Backoff, *, jitter: float) -> Failed | Retry:
-    """Decide whether a failed attempt is tried again.
+def decide_failure(
+    claim: Claim, failure: Failure, backoff: Backoff, *, jitter: float, retry: bool | None = None
+) -> Failed | Retry:
+    """Decide whether a failed attempt is tried again, and when.
 
-    Never after the last attempt, nor when trying again cannot help (`configuration_error`). A `Retry-After`
-    of the other side lengthens the delay.
+    Never after the last attempt, nor when trying again cannot help (`configuration_error`); `retry` is what a rule of
+    the task says instead. By category, besides the task's backoff:
+
+    - `network`: the first time at once, for most connections that break can be made again; then by the backoff;
+    - `rate_limiting`: when the other side has asked for it. That uses up none of the attempts, for nothing has been
+      tried yet; there are at most `MOST_ATTEMPTS` all the same;
+    - `resource_exhaustion`: after `RESOURCE_PAUSE_SECONDS` at least, so that somebody can give something back.
     """
-    if claim.attempt_number >= claim.max_attempts or failure.category is Category.CONFIGURATION_ERROR:
+    told_to_wait = failure.category is Category.RATE_LIMITING and failure.retry_after_seconds is not None
+    free = told_to_wait and claim.attempt_number < MOST_ATTEMPTS
+    can_help = failure.category is not Category.CONFIGURATION_ERROR if retry is None else retry
+    if not can_help or (claim.attempt_number >= claim.max_attempts and not free):
         return Failed(failure)
-    delay = backoff.delay_after(claim.attempt_number, jitter=jitter)
-    return Retry(failure, max(delay, failure.retry_after_seconds or 0.0))
+    delay = max(_delay(claim, failure, backoff, jitter), failure.retry_after_seconds or 0.0)
+    return Retry(failure, delay, counts=not free)
+
+
+def _delay(claim: Claim, failure: Failure, backoff: Backoff, jitter: float) -> float:
+    by_policy = backoff.delay_after(claim.attempt_number, jitter=jitter)
+    match failure.category:
+        case Category.NETWORK:
+            retries_before = claim.attempt_number - 1
+            return backoff.delay_after(retries_before, jitter=jitter) if retries_before else 0.0
+        case Category.RESOURCE_EXHAUSTION:
+            return max(by_policy, RESOURCE_PAUSE_SECONDS)
+        case _:
+            return by_policy

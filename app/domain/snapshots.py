@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 
 class Snapshot(NamedTuple):
-    """Every transaction with a number below `oldest` has ended and is seen; one that gets `next` or more begins to write
-    after `taken_at`."""
+    """Every transaction with a number below `oldest` has ended and is seen; one that gets `next` or more begins to
+    write after `taken_at`."""
 
     taken_at: datetime
     oldest: int

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app.domain.errors import InvalidInput
+from app.domain.failure_rules import FailureRules
 from app.domain.http_target import parse_http_target
 from app.domain.jobs import MaxRetries, Name, Priority, TimeoutSeconds
 from app.domain.retry import RetryPolicy
@@ -43,6 +44,7 @@ class TaskRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     execution_handler: HandlerText
     parameter_schema: dict[str, Any] = {}
     resource_requirements: ResourceRequirements = ResourceRequirements()
+    failure_rules: FailureRules = []
     queue: str = "general"
     priority: Priority | None = None
     """Defaults to the queue's."""
@@ -56,6 +58,7 @@ class TaskReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     execution_handler: HandlerText
     parameter_schema: dict[str, Any] = {}
     resource_requirements: ResourceRequirements = ResourceRequirements()
+    failure_rules: FailureRules = []
     queue: str = "general"
     priority: Priority | None = None
 
@@ -80,6 +83,7 @@ class TaskPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     execution_handler: HandlerText | UnsetType = UNSET
     parameter_schema: dict[str, Any] | UnsetType = UNSET
     resource_requirements: ResourcePatch | UnsetType = UNSET
+    failure_rules: FailureRules | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
 

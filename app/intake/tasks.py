@@ -10,6 +10,7 @@ from app.db.stores.tasks import Task, TaskStore
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import InvalidInput
+from app.domain.failure_rules import check_rules
 from app.domain.parameters import ParameterSchema
 from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequest, check_handler
 
@@ -69,6 +70,7 @@ class TaskIntake:
             "description": request.description,
             "execution_handler": request.execution_handler,
             "parameter_schema": request.parameter_schema,
+            "failure_rules": request.failure_rules,
             "queue": request.queue,
             "priority": queue.priority if request.priority is None else request.priority,
         } | msgspec.structs.asdict(request.resource_requirements)
@@ -81,6 +83,7 @@ class TaskIntake:
             check_handler(values["execution_handler"], allow_private_targets=self._allow_private_targets)
         if "parameter_schema" in values:
             ParameterSchema(values["parameter_schema"])
+        check_rules(values.get("failure_rules", ()))
         if delays["retry_max_delay_seconds"] < delays["retry_delay_seconds"]:
             raise InvalidInput(
                 "retry_max_delay_seconds is less than retry_delay_seconds",

@@ -52,6 +52,7 @@ def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> F
         lateness_ms=attempt.lateness_ms,
         outcome="timeout" if timed_out else "failed",
         error=_json(outcome.failure),
+        given_back=0 if outcome.counts else 1,
     )
 
 

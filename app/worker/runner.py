@@ -6,6 +6,7 @@ import random
 import msgspec
 
 from app.domain.claims import TaskToRun
+from app.domain.failure_rules import ruled
 from app.domain.failures import Category, Failure
 from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Succeeded, decide_failure
 from app.domain.parameters import ParameterSchema
@@ -33,10 +34,10 @@ class Runner:
             handler = self._handlers.resolve(attempt.task.execution_handler)
             return Succeeded(recordable(await handler(attempt)))
         except asyncio.CancelledError as error:
-            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error))
+            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error), error)
         # SystemExit and KeyboardInterrupt from a handler would end this worker and all its neighbours.
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever a handler raises
-            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error))
+            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error), error)
 
     def stopped(self, attempt: Attempt) -> Outcome:
         """Say what an attempt came to that the worker itself has ended."""
@@ -49,9 +50,11 @@ class Runner:
             case _:
                 return Released()
 
-    def _failed(self, attempt: Attempt, failure: Failure) -> Outcome:
-        backoff = attempt.task.backoff if attempt.task else _NO_BACKOFF
-        return decide_failure(attempt.claim, failure, backoff, jitter=random.random())  # noqa: S311 - jitter
+    def _failed(self, attempt: Attempt, failure: Failure, error: BaseException | None = None) -> Outcome:
+        task, jitter = attempt.task, random.random()  # noqa: S311 - jitter
+        backoff, rules = (task.backoff, task.failure_rules) if task else (_NO_BACKOFF, ())
+        failure, retry = ruled(failure, error, rules)
+        return decide_failure(attempt.claim, failure, backoff, jitter=jitter, retry=retry)
 
 
 def _check_parameters(attempt: Attempt, task: TaskToRun) -> None:

@@ -102,6 +102,7 @@ CREATE TABLE onthedot.tasks (
     max_retries             integer CHECK (max_retries BETWEEN 0 AND 1000),
     retry_delay_seconds     double precision NOT NULL DEFAULT 1 CHECK (retry_delay_seconds >= 0),
     retry_max_delay_seconds double precision NOT NULL DEFAULT 3600 CHECK (retry_max_delay_seconds >= 0),
+    failure_rules           jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(failure_rules) = 'array'),
     queue                   text NOT NULL DEFAULT 'general' REFERENCES onthedot.queues,
     priority                smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 3),
     created_by              text NOT NULL,

@@ -74,6 +74,13 @@ def resources(name: str, values: list[Any]) -> dict[str, tuple[dict[str, Any], s
     }
 
 
+def rules(
+    rule: dict[str, Any], pointer: str, *, code: str = "invalid_input"
+) -> dict[str, tuple[dict[str, Any], str, str]]:
+    """Return a case for a bad failure rule."""
+    return {f"failure_rules {rule}": ({"failure_rules": [rule]}, code, f"/failure_rules/0{pointer}")}
+
+
 CASES = (
     named("execution_handler", HANDLERS, code="invalid_handler")
     | named("execution_handler", ["", "x" * 4001, 1, None, []])
@@ -85,6 +92,15 @@ CASES = (
     | named("queue", [1, None])
     | named("priority", ["2", True, 2.5, -1, 4])
     | named("resource_requirements", [None, [], "x"])
+    | named("failure_rules", [None, {}, "x", [{"match": {"type": "X"}, "retry": False}] * 51])
+    | rules({"match": {}, "retry": False}, "/match", code="invalid_failure_rule")
+    | rules({"match": {"type": "X"}}, "", code="invalid_failure_rule")
+    | rules({"match": {"type": "X"}, "category": "poison"}, "/category", code="invalid_failure_rule")
+    | rules({"match": {"type": "X"}, "category": "bad luck"}, "/category")
+    | rules({"match": {"http_status": 600}, "retry": False}, "/match/http_status")
+    | rules({"match": {"pattern": ".*"}, "retry": False}, "/match/pattern")
+    | rules({"match": {"type": "X"}, "retry": 1}, "/retry")
+    | rules({"retry": True}, "/match")
     | resources("cpu_cores", [-1, "1", True, None, 1025, 1e308])
     | resources("memory_mb", [-1, 1.5, "256", True, None, 2**62])
     | resources("timeout_seconds", [0, -1, "60", True, None, 1e308])

@@ -48,6 +48,7 @@ async def test_the_least_that_makes_a_task_and_what_it_gets_by_default(site: Sit
         "execution_handler": "builtin:noop",
         "parameter_schema": {},
         "resource_requirements": DEFAULT_RESOURCES,
+        "failure_rules": [],
         "queue": "general",
         "priority": 2,
         "created_by": "oscar",
@@ -68,6 +69,10 @@ async def test_a_task_with_everything_reads_back_as_it_was_sent(site: Site) -> N
         "execution_handler": "http:POST https://deploy.example.com/run?a=b",
         "parameter_schema": {"type": "object", "properties": {"n": {"type": "integer"}}},
         "resource_requirements": RESOURCES,
+        "failure_rules": [
+            {"match": {"type": "Busy", "http_status": 409}, "category": "rate_limiting", "retry": True},
+            {"match": {"message": "no such team", "exit_code": 3}, "retry": False},
+        ],
         "queue": "critical",
         "priority": 1,
     }
@@ -112,6 +117,7 @@ async def test_put_replaces_all_and_patch_only_what_it_names(site: Site) -> None
         "execution_handler": "builtin:noop",
         "parameter_schema": {},
         "resource_requirements": DEFAULT_RESOURCES,
+        "failure_rules": [],
         "queue": "general",
         "priority": 2,
         "created_by": "oscar",

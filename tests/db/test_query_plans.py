@@ -56,7 +56,7 @@ async def test_hot_statements_read_one_partition_by_their_index(
         ("held_leases", (shard, ids, epochs), LEASED),
         ("release", (shard, ids, epochs), LEASED),
         ("settle", (shard, ids, epochs, *settled), LEASED),
-        ("retry", (shard, ids, epochs, *failed, uuid4()), LEASED),
+        ("retry", (shard, ids, epochs, *failed, [0] * BATCH, uuid4()), LEASED),
     )
     parents = await _declared_indexes(pool)
     for name, arguments, indexes in statements:

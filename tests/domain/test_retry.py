@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.claims import Claim
 from app.domain.failures import Category, Failure
-from app.domain.outcomes import Failed, Retry, decide_failure
+from app.domain.outcomes import MOST_ATTEMPTS, RESOURCE_PAUSE_SECONDS, Failed, Retry, decide_failure
 from app.domain.retry import JITTER, Backoff, RetryPolicy
 
 MONTH_SECONDS = 31 * 86_400.0
@@ -70,10 +70,15 @@ def a_claim(*, attempt_number: int, max_attempts: int) -> Claim:
     [
         (1, Category.UNKNOWN, None, 10),
         (2, Category.TIMEOUT, None, 20),
-        (1, Category.RATE_LIMITING, 4.0, 10),
-        (1, Category.RATE_LIMITING, 900.0, 900),
+        (1, Category.UNKNOWN, 4.0, 10),
+        (1, Category.UNKNOWN, 900.0, 900),
+        (1, Category.NETWORK, None, 0),
+        (2, Category.NETWORK, None, 10),
+        (3, Category.NETWORK, None, None),
+        (1, Category.RATE_LIMITING, None, 10),
+        (3, Category.RATE_LIMITING, None, None),
+        (1, Category.RESOURCE_EXHAUSTION, None, 10),
         (3, Category.UNKNOWN, None, None),
-        (4, Category.RATE_LIMITING, 900.0, None),
         (1, Category.CONFIGURATION_ERROR, 900.0, None),
     ],
 )
@@ -88,3 +93,37 @@ def test_a_failure_is_final_after_the_last_attempt_or_when_trying_again_cannot_h
 
     expected = Failed(failure) if waits_seconds is None else Retry(failure, waits_seconds)
     assert outcome == expected
+
+
+def test_resources_get_time_to_come_back_however_short_the_backoff() -> None:
+    failure = Failure.build("MemoryError", "", Category.RESOURCE_EXHAUSTION)
+    backoff = Backoff(RetryPolicy.FIXED, 0.1, 1.0)
+
+    outcome = decide_failure(a_claim(attempt_number=1, max_attempts=3), failure, backoff, jitter=0)
+
+    assert outcome == Retry(failure, RESOURCE_PAUSE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("attempt_number", "is_tried"), [(1, True), (3, True), (999, True), (MOST_ATTEMPTS, False)]
+)
+def test_who_is_told_to_wait_uses_up_no_attempt_but_not_for_ever(
+    attempt_number: int, *, is_tried: bool
+) -> None:
+    failure = Failure.build("Busy", "later", Category.RATE_LIMITING, retry_after_seconds=900.0)
+    claim = a_claim(attempt_number=attempt_number, max_attempts=3)
+
+    outcome = decide_failure(claim, failure, Backoff(RetryPolicy.FIXED, 1.0, 1.0), jitter=0)
+
+    assert outcome == (Retry(failure, 900.0, counts=False) if is_tried else Failed(failure))
+
+
+@pytest.mark.parametrize("category", Category)
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_rule_says_whether_to_try_again_whatever_the_category(category: Category, *, retry: bool) -> None:
+    failure = Failure.build("Error", "no", category)
+    claim, backoff = a_claim(attempt_number=2, max_attempts=3), Backoff(RetryPolicy.FIXED, 1.0, 1.0)
+
+    outcome = decide_failure(claim, failure, backoff, jitter=0, retry=retry)
+
+    assert isinstance(outcome, Retry if retry else Failed)

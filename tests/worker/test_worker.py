@@ -106,6 +106,47 @@ async def test_a_handler_nobody_has_is_a_configuration_error_and_not_retried(ben
     assert "ONTHEDOT_TASK_MODULES" in execution.error.message
 
 
+async def test_a_tasks_rules_say_what_its_failures_mean(bench: Bench) -> None:
+    await bench.start_worker()
+    never = '[{"match": {"type": "Flaky", "message": "gone"}, "category": "configuration_error"}]'
+    task = await bench.task("builtin:fail", max_retries=5, retry_delay_seconds=0.01, failure_rules=never)
+    gone = await bench.job(task, parameters={"message": "the team is gone", "type": "Flaky"})
+    back = await bench.job(task, parameters={"message": "in a moment", "type": "Flaky", "times": 1})
+
+    ended, again = await bench.ended(gone), await bench.ended(back)
+
+    assert (ended.status, ended.attempt_number) == (Status.FAILED, 1)
+    assert ended.error is not None
+    assert (ended.error.category, ended.error.severity) == (Category.CONFIGURATION_ERROR, "high")
+    assert (again.status, again.attempt_number) == (Status.COMPLETED, 2)
+
+
+class Busy(Exception):
+    """The other side is busy."""
+
+    category = "rate_limiting"
+    retry_after_seconds = 0.01
+
+
+async def test_who_is_told_to_wait_loses_no_attempt(bench: Bench, register: Register) -> None:
+    calls: list[int] = []
+
+    async def busy(context: Context) -> int:
+        calls.append(context.attempt_number)
+        if len(calls) <= 3:
+            raise Busy
+        raise ValueError("now it is tried, and fails")
+
+    register["busy"] = busy
+    await bench.start_worker()
+    task = await bench.task("python:busy", max_retries=1, retry_delay_seconds=0.01)
+
+    execution = await bench.ended(await bench.job(task))
+
+    assert calls == [1, 2, 3, 4, 5]
+    assert (execution.status, execution.attempt_number, execution.max_attempts) == (Status.FAILED, 5, 5)
+
+
 async def test_async_and_plain_functions_log_and_return(bench: Bench, register: Register) -> None:
     async def in_loop(ctx: Context) -> object:
         ctx.logger.info("logged by %s", ctx.parameters["who"])

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from app.db.pools import Pool
 from app.domain.claims import Claim, QueueToServe, TaskToRun
+from app.domain.failure_rules import FailureRule
 from app.domain.retry import Backoff, RetryPolicy
 
 DEFAULT_MAX_DELAY_MS = 2000
 """Lateness objective of a queue that names none."""
 
 _TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
-                   retry_max_delay_seconds, parameter_schema FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
+                   retry_max_delay_seconds, parameter_schema, failure_rules
+              FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
 _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
                     paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
                FROM onthedot.queues"""
@@ -59,6 +63,7 @@ class Catalog:
                     row["timeout_seconds"],
                     backoff,
                     row["parameter_schema"],
+                    msgspec.json.decode(row["failure_rules"], type=tuple[FailureRule, ...]),
                 )
 
     def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:

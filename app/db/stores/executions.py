@@ -46,6 +46,8 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     outcome: str
     error: str
     """JSON text of a `Failure`."""
+    given_back: int = 0
+    """Attempts that the execution gets for this one."""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -167,6 +169,7 @@ class ExecutionStore:
                 [a.lateness_ms for a in group],
                 [a.outcome for a in group],
                 [a.error for a in group],
+                [a.given_back for a in group],
                 worker_id,
             )
             kept.update(row[0] for row in rows)

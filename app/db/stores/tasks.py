@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, delete, insert, select, text, update
+from sqlalchemy import RowMapping, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -15,6 +15,7 @@ from app.db.tables import jobs, tasks
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.failure_rules import FailureRule
 from app.domain.tasks import ResourceRequirements
 
 
@@ -27,6 +28,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     execution_handler: str
     parameter_schema: dict[str, Any]
     resource_requirements: ResourceRequirements
+    failure_rules: list[FailureRule]
     queue: str
     priority: int
     created_by: str
@@ -64,7 +66,7 @@ class TaskStore:
         if after is not None:
             statement = statement.where(tasks.c.task_id > after)
         async with self._engine.connect() as connection:
-            return [_task(row) for row in await connection.execute(statement)]
+            return [task_of(row) for row in (await connection.execute(statement)).mappings()]
 
     async def create(
         self, values: Mapping[str, object], *, by: Principal, within: Transaction | None = None
@@ -72,10 +74,10 @@ class TaskStore:
         """Store a new task; `values` are columns. Raises `Conflict` where the id is taken."""
         async with acting(self._engine, by, within) as connection:
             try:
-                row = (await connection.execute(insert(tasks).values(**values).returning(tasks))).one()
+                stored = await connection.execute(insert(tasks).values(**values).returning(tasks))
             except IntegrityError:
                 raise Conflict(f"there is a task {values['task_id']} already") from None
-        return _task(row)
+        return task_of(stored.mappings().one())
 
     async def change(
         self, task_id: str, values: Mapping[str, object], *, by: Principal, if_version: int | None
@@ -93,10 +95,10 @@ class TaskStore:
                 .values(**values)  # a trigger raises the version
                 .returning(tasks)
             )
-            row = (await connection.execute(changed)).one()
+            row = (await connection.execute(changed)).mappings().one()
             if _COPIED.intersection(values):
                 await connection.exec_driver_sql(load("replan_task"), (task_id,))
-            return _task(row)
+            return task_of(row)
 
     async def delete(self, task_id: str, *, by: Principal) -> None:
         """Delete a task that no job uses. Raises `NotFound` and `Conflict`.
@@ -116,13 +118,16 @@ class TaskStore:
 
 async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False) -> Task:
     statement = select(tasks).where(tasks.c.task_id == task_id)
-    row = (await connection.execute(statement.with_for_update() if lock else statement)).one_or_none()
+    found = await connection.execute(statement.with_for_update() if lock else statement)
+    row = found.mappings().one_or_none()
     if row is None:
         raise NotFound(f"there is no task {task_id}")
-    return _task(row)
+    return task_of(row)
 
 
-def _task(row: Row[Any]) -> Task:
-    values = {name: value for name, value in row._mapping.items() if name != "revision"}
+def task_of(row: RowMapping) -> Task:
+    """Return the task of a row that has its columns."""
+    values = {column.name: row[column.name] for column in tasks.columns if column.name != "revision"}
     resources = ResourceRequirements(**{name: values.pop(name) for name in _RESOURCES})
-    return Task(**values, resource_requirements=resources)
+    rules = msgspec.convert(values.pop("failure_rules"), list[FailureRule])
+    return Task(**values, resource_requirements=resources, failure_rules=rules)

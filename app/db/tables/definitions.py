@@ -54,6 +54,7 @@ tasks = Table(
     Column("max_retries", Integer),
     Column("retry_delay_seconds", Double, nullable=False),
     Column("retry_max_delay_seconds", Double, nullable=False),
+    Column("failure_rules", JSONB, nullable=False),
     Column("queue", Text, ForeignKey(queues.c.queue), nullable=False),
     Column("priority", SmallInteger, nullable=False),
     Column("created_by", Text, nullable=False),
