@@ -30,6 +30,11 @@ def is_unavailable(error: BaseException) -> bool:
     return isinstance(cause, (*_UNREACHABLE, sqlalchemy.exc.TimeoutError, sqlalchemy.exc.InterfaceError))
 
 
+def is_lock_timeout(error: BaseException) -> bool:
+    """Tell whether a statement has waited for a lock as long as it may."""
+    return isinstance(_driver_error(error), asyncpg.LockNotAvailableError)
+
+
 def is_bad_value(error: BaseException) -> bool:
     """Tell whether PostgreSQL, or the driver on its way there, refused a value (SQLSTATE class 22)."""
     cause = _driver_error(error)

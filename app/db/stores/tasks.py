@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import RowMapping, delete, insert, select, text, update
+from sqlalchemy import RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
+from app.db.job_creation import without_new_jobs
 from app.db.queries import load
 from app.db.tables import jobs, tasks
 from app.db.transactions import Transaction
@@ -106,14 +107,17 @@ class TaskStore:
         Jobs are kept from being created meanwhile: `create_jobs` then finds no task. There is no foreign key,
         because every insert of a job would lock the task's row (and many at once pile up multixacts).
         """
-        async with acting(self._engine, by) as connection:
-            await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
-            await connection.execute(text("LOCK TABLE onthedot.jobs IN SHARE ROW EXCLUSIVE MODE"))
-            if await connection.scalar(select(jobs.c.job_id).where(jobs.c.task_id == task_id).limit(1)):
-                raise Conflict(f"jobs of the task {task_id} exist; delete them first")
-            result = await connection.execute(delete(tasks).where(tasks.c.task_id == task_id))
-            if result.rowcount == 0:
-                raise NotFound(f"there is no task {task_id}")
+        async with self._engine.connect() as connection:
+            await _require_unused(connection, task_id)  # most refusals need no lock
+        async with without_new_jobs(self._engine, by) as connection:
+            await _require_unused(connection, task_id)
+            await connection.execute(delete(tasks).where(tasks.c.task_id == task_id))
+
+
+async def _require_unused(connection: AsyncConnection, task_id: str) -> None:
+    await _get(connection, task_id)
+    if await connection.scalar(select(jobs.c.job_id).where(jobs.c.task_id == task_id).limit(1)):
+        raise Conflict(f"jobs of the task {task_id} exist; delete them first")
 
 
 async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False) -> Task:

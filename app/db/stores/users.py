@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from sqlalchemy import Row, delete, func, insert, or_, select, text, update
+from sqlalchemy import Row, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
+from app.db.job_creation import without_new_jobs
 from app.db.tables import jobs, users
 from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
@@ -93,19 +94,24 @@ class UserStore:
 
         Raises `Conflict` while they own jobs, and where no admin would be left.
         """
-        async with acting(self._engine, by) as connection:
-            await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
-            # No foreign key leads from jobs here: each insert of a job would lock its owner's row.
-            await connection.execute(text("LOCK TABLE onthedot.jobs IN SHARE ROW EXCLUSIVE MODE"))
+        await self.get(user_id)
+        async with self._engine.connect() as connection:
+            await _require_no_jobs(connection, user_id)  # most refusals need no lock
+        # No foreign key leads from jobs here: each insert of a job would lock its owner's row.
+        async with without_new_jobs(self._engine, by) as connection:
             locked = await _lock_with_admins(connection, user_id)
             _found(locked.get(user_id), user_id)
             _keep_an_admin(user_id, locked)
-            if await connection.scalar(select(jobs.c.job_id).where(jobs.c.user_id == user_id).limit(1)):
-                raise Conflict(f"{user_id} owns jobs; delete them first")
+            await _require_no_jobs(connection, user_id)
             await connection.execute(delete(users).where(users.c.user_id == user_id))
 
 
 _QUOTAS = tuple(JobQuotas.__struct_fields__)
+
+
+async def _require_no_jobs(connection: AsyncConnection, user_id: str) -> None:
+    if await connection.scalar(select(jobs.c.job_id).where(jobs.c.user_id == user_id).limit(1)):
+        raise Conflict(f"{user_id} owns jobs; delete them first")
 
 
 async def _lock_with_admins(connection: AsyncConnection, user_id: str) -> dict[str, Row[Any]]:
