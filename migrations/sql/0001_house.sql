@@ -196,6 +196,11 @@ CREATE INDEX jobs_task ON onthedot.jobs (task_id, created_at, job_id);
 ---
 CREATE INDEX jobs_created ON onthedot.jobs (created_at, job_id);
 ---
+-- Those that repeat are few among the many that run once, and are what people look for.
+CREATE INDEX jobs_repeating ON onthedot.jobs (created_at, job_id) WHERE schedule_type IN ('RECURRING', 'INTERVAL');
+---
+CREATE INDEX jobs_paused ON onthedot.jobs (created_at, job_id) WHERE NOT is_active;
+---
 CREATE TABLE onthedot.batches (
     batch_id   uuid PRIMARY KEY,
     user_id    text NOT NULL,
@@ -369,6 +374,18 @@ CREATE TABLE onthedot.ledger_ranges (
     PRIMARY KEY (job_id, first_time, disposition, shard),
     CHECK (first_time <= last_time)
 ) PARTITION BY HASH (shard);
+---
+CREATE TABLE onthedot.effects (
+    shard        smallint NOT NULL,
+    execution_id uuid NOT NULL,
+    key          text NOT NULL CHECK (length(key) BETWEEN 1 AND 200),
+    result       jsonb NOT NULL,
+    lease_epoch  bigint NOT NULL,
+    recorded_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (execution_id, key, shard)
+) PARTITION BY HASH (shard);
+---
+CREATE INDEX effects_age ON onthedot.effects USING brin (recorded_at);
 ---
 CREATE TABLE onthedot.workers (
     worker_id    uuid PRIMARY KEY,

@@ -113,6 +113,13 @@ jobs = Table(
     Index("jobs_user", "user_id", "created_at", "job_id"),
     Index("jobs_task", "task_id", "created_at", "job_id"),
     Index("jobs_created", "created_at", "job_id"),
+    Index(
+        "jobs_repeating",
+        "created_at",
+        "job_id",
+        postgresql_where=text("schedule_type IN ('RECURRING', 'INTERVAL')"),
+    ),
+    Index("jobs_paused", "created_at", "job_id", postgresql_where=text("NOT is_active")),
     postgresql_partition_by="HASH (shard)",
 )
 
