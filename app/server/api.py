@@ -35,6 +35,7 @@ from app.db.reads.stats import StatsReads
 from app.db.reads.users import SummaryReads
 from app.db.reads.workers import WorkerReads
 from app.db.stores.access import AccessStore
+from app.db.reads.tasks import TaskReads
 from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.fleet import FleetStore
@@ -182,6 +183,7 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
 
 
 def house(engine: Engine, clock: DatabaseClock) -> House:
+        "task_reads": TaskReads(engine),
     """Make what the overview is read by."""
     return House(
         overview=OverviewReads(engine),

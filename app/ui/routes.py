@@ -17,6 +17,7 @@ from app.ui.pages.login import log_in, log_out, probe, show_login
 from app.ui.pages.overview import OVERVIEW_PAGES
 from app.ui.pages.queues import QUEUE_PAGES
 from app.ui.pages.tasks import TASK_PAGES
+from app.ui.pages.task_form import TASK_FORMS
 from app.ui.same_origin import same_origin
 from app.ui.sessions import current_principal
 from app.ui.visit import current_visit
@@ -32,6 +33,7 @@ PAGES: list[ControllerRouterHandler] = [
     *TASK_PAGES,
 ]
 
+    *TASK_FORMS,
 
 def dashboard(parts: Mapping[str, Provide]) -> list[ControllerRouterHandler]:
     """Return the dashboard's routers; `parts` are what its handlers ask for by name, beside what the API has."""

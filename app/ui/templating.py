@@ -6,7 +6,7 @@ from litestar.template import TemplateConfig
 
 from app import __version__
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, words
+from app.ui import charts, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
 
 
@@ -29,6 +29,7 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
     environment.filters.update(
         absolute=words.absolute,
         actor=words.actor,
+        allowed_words=task_words.allowed_words,
         capped=words.capped,
         clock=words.clock,
         counted=words.counted,
@@ -36,12 +37,17 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         differences=words.differences,
         duration=words.duration,
         error_line=words.error_line,
+        handler=task_words.handler,
         lateness=words.lateness,
         percent=words.percent,
         pretty=words.pretty,
         relative=words.relative,
         rfc3339=words.rfc3339,
+        priority_word=task_words.priority_word,
         short_id=words.short_id,
+        retry_words=task_words.retry_words,
         size=words.size,
+        rule_words=task_words.rule_words,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
+        value_words=task_words.value_words,
