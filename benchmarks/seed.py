@@ -51,6 +51,7 @@ SELECT shard, id, CASE WHEN n % 5 = 0 THEN 'viv' ELSE 'ada' END, task, replace(t
                (ARRAY['UTC', 'America/Los_Angeles', 'Europe/Berlin'])[n % 3 + 1] AS zone, {shard} AS shard
           FROM (SELECT n, now() - n * interval '7 s' AS made, onthedot_seed.job(n) AS id
                   FROM generate_series(1, $1) AS n) AS numbered) AS made
+    ON CONFLICT DO NOTHING
 """
 FINISHED = """
 INSERT INTO onthedot.execution_history

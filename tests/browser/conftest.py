@@ -28,7 +28,9 @@ playwright_api = pytest.importorskip(
 AXE = Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js"
 ADMIN_KEY = "the-admin-key-of-the-browser-tests-0123456789"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE_MS = 10_000
+PATIENCE_MS = 20_000
+"""Generous: a busy machine is no failure."""
+playwright_api.expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(kw_only=True)
