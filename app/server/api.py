@@ -32,10 +32,10 @@ from app.db.reads.paces import PaceReads
 from app.db.reads.queues import QueueReads
 from app.db.reads.rates import RateReads
 from app.db.reads.stats import StatsReads
+from app.db.reads.tasks import TaskReads
 from app.db.reads.users import SummaryReads
 from app.db.reads.workers import WorkerReads
 from app.db.stores.access import AccessStore
-from app.db.reads.tasks import TaskReads
 from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.fleet import FleetStore
@@ -176,6 +176,7 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "execution_reads": ExecutionReads(engine),
         "job_reads": JobReads(engine),
         "story_reads": StoryReads(engine),
+        "task_reads": TaskReads(engine),
         "login_limits": LoginLimits(),
         **figures(engine, clock),
         "house": house(engine, clock),
@@ -183,7 +184,6 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
 
 
 def house(engine: Engine, clock: DatabaseClock) -> House:
-        "task_reads": TaskReads(engine),
     """Make what the overview is read by."""
     return House(
         overview=OverviewReads(engine),

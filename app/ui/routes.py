@@ -16,8 +16,8 @@ from app.ui.pages.jobs import JOB_PAGES
 from app.ui.pages.login import log_in, log_out, probe, show_login
 from app.ui.pages.overview import OVERVIEW_PAGES
 from app.ui.pages.queues import QUEUE_PAGES
-from app.ui.pages.tasks import TASK_PAGES
 from app.ui.pages.task_form import TASK_FORMS
+from app.ui.pages.tasks import TASK_PAGES
 from app.ui.same_origin import same_origin
 from app.ui.sessions import current_principal
 from app.ui.visit import current_visit
@@ -31,9 +31,9 @@ PAGES: list[ControllerRouterHandler] = [
     *JOB_PAGES,
     *EXECUTION_PAGES,
     *TASK_PAGES,
+    *TASK_FORMS,
 ]
 
-    *TASK_FORMS,
 
 def dashboard(parts: Mapping[str, Provide]) -> list[ControllerRouterHandler]:
     """Return the dashboard's routers; `parts` are what its handlers ask for by name, beside what the API has."""

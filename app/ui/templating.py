@@ -41,13 +41,13 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         lateness=words.lateness,
         percent=words.percent,
         pretty=words.pretty,
-        relative=words.relative,
-        rfc3339=words.rfc3339,
         priority_word=task_words.priority_word,
-        short_id=words.short_id,
+        relative=words.relative,
         retry_words=task_words.retry_words,
-        size=words.size,
+        rfc3339=words.rfc3339,
         rule_words=task_words.rule_words,
+        short_id=words.short_id,
+        size=words.size,
+        value_words=task_words.value_words,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
-        value_words=task_words.value_words,
