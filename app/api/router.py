@@ -11,6 +11,7 @@ from app.api.job_actions import JobActionsController
 from app.api.jobs import JobsController
 from app.api.keys import KeysController
 from app.api.queues import QueuesController
+from app.api.schedules import preview_schedule
 from app.api.stats import get_stats
 from app.api.tasks import TasksController
 from app.api.transactions import OneTransaction, current_transaction
@@ -32,6 +33,7 @@ EACH_BY_ITSELF = Router(
         QueuesController,
         WorkersController,
         get_stats,
+        preview_schedule,
     ],
     middleware=[OneTransaction()],
     dependencies={"transaction": Provide(current_transaction)},

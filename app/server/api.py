@@ -127,6 +127,7 @@ def web_app(
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
     parts = {
         "access": access,
+        "aliases": aliases,
         "clock": clock,
         "database": DatabaseHealth(engine),
         "execution_reads": ExecutionReads(engine),

@@ -106,6 +106,11 @@ async def drain_worker(site: Site) -> Post:
     return Post(f"/workers/{worker_id}/actions/drain", None, {})
 
 
+async def preview_schedule(_: Site) -> Post:
+    """Ask what a schedule would do: nothing is stored but the answer."""
+    return Post("/schedules/preview", {"schedule": HOURLY}, {"schedule": HOURLY, "count": 1})
+
+
 async def _job(site: Site) -> str:
     job: dict[str, Any] = await site.job("posted", schedule=HOURLY)
     return str(job["job_id"])
@@ -131,5 +136,9 @@ POSTS: dict[str, Callable[[Site], Awaitable[Post]]] = {
     "/queues/{queue}/actions/pause": pause_queue,
     "/queues/{queue}/actions/resume": resume_queue,
     "/workers/{worker_id}/actions/drain": drain_worker,
+    "/schedules/preview": preview_schedule,
 }
 """By what makes each possible: what it prepares is there before the request is made."""
+
+EFFECTLESS = {"/schedules/preview"}
+"""Those that store nothing but the answer under its key."""

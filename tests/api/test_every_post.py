@@ -14,12 +14,13 @@ from app.db.pools import open_engine, open_pool
 from app.server.api import web_app
 from app.settings import Settings
 from tests.api.conftest import Site, problem
-from tests.api.posts import POSTS, Post
+from tests.api.posts import EFFECTLESS, POSTS, Post
 from tests.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 every_post = pytest.mark.parametrize("path", POSTS)
+every_effective_post = pytest.mark.parametrize("path", [path for path in POSTS if path not in EFFECTLESS])
 
 SHOWN_ONCE = {"key", "note"}
 """What of the answer with a new API key is not kept."""
@@ -103,7 +104,7 @@ async def test_every_post_is_tried_here_and_describes_its_key(site: Site) -> Non
             assert "Idempotency-Key" not in {p["name"] for p in operation.get("parameters", [])}
 
 
-@every_post
+@every_effective_post
 async def test_a_repeat_gets_the_same_answer_and_has_no_effect(site: Site, path: str) -> None:
     post, key = await POSTS[path](site), str(uuid4())
     before = await rows(site)
@@ -123,7 +124,7 @@ async def test_a_repeat_gets_the_same_answer_and_has_no_effect(site: Site, path:
     assert await rows(site) == done
 
 
-@every_post
+@every_effective_post
 async def test_key_and_effect_are_one_transaction(site: Site, path: str) -> None:
     post = await POSTS[path](site)
     before, known = await rows(site), await keys(site)
@@ -135,7 +136,7 @@ async def test_key_and_effect_are_one_transaction(site: Site, path: str) -> None
     assert len(written) == 1
 
 
-@every_post
+@every_effective_post
 async def test_at_once_in_two_processes_it_is_done_once(site: Site, twin: Site, path: str) -> None:
     post, key = await POSTS[path](site), str(uuid4())
     before = await rows(site)

@@ -1,0 +1,55 @@
+"""What a schedule comes to, before anything is stored: by the same check and the same engine as of stored jobs."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.domain.schedule import Once, Schedule, next_occurrences
+from app.domain.schedule_spec import compile_schedule
+from app.domain.schedule_warnings import ScheduleWarning, warnings_of, warnings_of_wall
+from app.domain.schedule_words import describe
+from app.domain.stored_schedule import JobSchedule, schedule_columns
+from app.domain.timezones import Zone, resolve
+
+
+class ZoneNames(msgspec.Struct, frozen=True):
+    """The time zone as it was asked for, and the IANA name it stands for."""
+
+    requested: str
+    resolved: str
+
+
+class SchedulePreview(msgspec.Struct, frozen=True, kw_only=True):
+    """The coming instants, the schedule as a sentence, and what to know about it."""
+
+    occurrences: list[datetime]
+    description: str
+    timezone: ZoneNames
+    warnings: list[ScheduleWarning]
+
+
+def preview(spec: JobSchedule, *, now: datetime, count: int, aliases: Mapping[str, str]) -> SchedulePreview:
+    """Return what a job with this schedule would do if it were created at `now`.
+
+    Raises what creating it would: an `InvalidInput` whose pointers begin with `/schedule`.
+    """
+    schedule_columns(spec, now=now, aliases=aliases)
+    schedule, zone = compile_schedule(spec, now=now, aliases=aliases), resolve(spec.timezone, aliases)
+    return SchedulePreview(
+        occurrences=next_occurrences(schedule, after=now, count=count),
+        description=describe(schedule, zone),
+        timezone=ZoneNames(zone.requested, zone.resolved),
+        warnings=[*warnings_of(schedule, zone, now=now), *_of_wall_time(spec, schedule, zone)],
+    )
+
+
+def _of_wall_time(spec: JobSchedule, schedule: Schedule, zone: Zone) -> list[ScheduleWarning]:
+    """Return what to know about the time of one that runs once, if it was written without an offset."""
+    if not isinstance(schedule, Once):
+        return []
+    try:
+        wall = datetime.fromisoformat(str(spec.scheduled_time).upper())
+    except ValueError:  # Unix seconds
+        return []
+    return [] if wall.tzinfo else warnings_of_wall(wall, zone, schedule.scheduled_time.astimezone(UTC))
