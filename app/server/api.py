@@ -25,6 +25,9 @@ from app.db.reads.attempts import StoryReads
 from app.db.reads.audit import AuditReads
 from app.db.reads.batches import BatchReads
 from app.db.reads.changes import ChangeReads
+from app.db.reads.durations import DurationReads
+from app.db.reads.ends import EndReads
+from app.db.reads.execution_list import ExecutionListReads
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.jobs import JobReads
 from app.db.reads.overview import OverviewReads
@@ -175,6 +178,9 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "audit_reads": AuditReads(engine),
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
+        "execution_list": ExecutionListReads(engine),
+        "durations": DurationReads(engine),
+        "end_reads": EndReads(engine, clock),
         "job_reads": JobReads(engine),
         "story_reads": StoryReads(engine),
         "task_reads": TaskReads(engine),

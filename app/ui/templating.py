@@ -6,7 +6,7 @@ from litestar.template import TemplateConfig
 
 from app import __version__
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, task_words, words
+from app.ui import charts, execution_words, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
 
 
@@ -39,6 +39,8 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         error_line=words.error_line,
         handler=task_words.handler,
         lateness=words.lateness,
+        listed_error=execution_words.listed_error,
+        local_time=execution_words.local_time,
         percent=words.percent,
         pretty=words.pretty,
         priority_word=task_words.priority_word,

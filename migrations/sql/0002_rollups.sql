@@ -57,4 +57,7 @@ COMMENT ON COLUMN onthedot.rollup_state.rolled_until IS 'What ended before this 
 CREATE INDEX history_status ON onthedot.execution_history (status, scheduled_time, execution_id)
     WHERE status <> 'COMPLETED';
 ---
+-- What completed late, in the order in which lists are read: a few of many.
+CREATE INDEX history_late ON onthedot.execution_history (scheduled_time, execution_id) WHERE disposition = 'late';
+---
 SELECT onthedot.ensure_roles();

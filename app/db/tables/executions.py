@@ -120,6 +120,12 @@ execution_history = Table(
         postgresql_where=text("status <> 'COMPLETED'"),
     ),
     Index(
+        "history_late",
+        "scheduled_time",
+        "execution_id",
+        postgresql_where=text("disposition = 'late'"),
+    ),
+    Index(
         "history_job_not_completed",
         "job_id",
         "scheduled_time",

@@ -1,85 +1,105 @@
 """`/executions`: the list."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
-from uuid import UUID
+from typing import Any
 
-from litestar import Response, get, post
+from litestar import get
 from litestar.di import NamedDependency
-from litestar.params import FromPath
 from litestar.response import Template
 
-from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
-from app.db.reads.paging import Page
-from app.domain.statuses import FINAL, Status
-from app.intake.changes import ChangeIntake
-from app.ui.filters import FilterText, ListQuery
-from app.ui.flash import Flash
-from app.ui.forms import Form
+from app.db.reads.durations import DurationReads
+from app.db.reads.ends import EndReads
+from app.db.reads.execution_list import Count, ExecutionListReads, Found, ListedExecution
+from app.domain.statuses import FINAL
+from app.ui.execution_query import PRIORITIES, SPANS, TABS, ExecutionsQuery
 from app.ui.live_rows import Place, asked_ids, count_newer, first_place, rows_url
-from app.ui.visit import Visit, done, page, part
+from app.ui.visit import Visit, page, part
 
-
-class ExecutionsQuery(ListQuery, frozen=True, kw_only=True):
-    """What the list is narrowed to."""
-
-    PATH: ClassVar[str] = "/executions"
-    NAMES: ClassVar[Mapping[str, str]] = {"task_id": "task", "user_id": "owner", "job_id": "job"}
-
-    status: Status | None = None
-    job_id: UUID | None = None
-    task_id: FilterText | None = None
-    queue: FilterText | None = None
-    user_id: FilterText | None = None
+COLUMNS = 11
+"""Of the table, for a row that is gone."""
 
 
 @get("/executions", name="executions")
 async def list_executions(
-    visit: NamedDependency[Visit], execution_reads: NamedDependency[ExecutionReads]
+    visit: NamedDependency[Visit],
+    execution_list: NamedDependency[ExecutionListReads],
+    durations: NamedDependency[DurationReads],
+    end_reads: NamedDependency[EndReads],
 ) -> Template:
     """Show a page of executions."""
     query = ExecutionsQuery.read(visit.request)
-    executions = await _read(query, execution_reads)
-    changing = [one.execution_id for one in executions.items if one.status not in FINAL]
-    rows = rows_url(query, ids=changing, top=first_place(executions, _place))
+    found = await _read(query, execution_list, visit)
+    changing = [one.execution_id for one in found.page.items if one.status not in FINAL]
+    of = query.ends(visit)
     return page(
         "executions/list.html",
         visit,
         query=query,
-        executions=executions,
-        rows=rows,
-        statuses=[(status, status.capitalize()) for status in Status],
+        found=found,
+        rows=rows_url(query, ids=changing, top=first_place(found.page, _place)),
+        tabs_items=query.tabs(await _counts(query, execution_list, visit)),
+        ends=await end_reads.ends(of) if of else None,
+        span_word=_span_word(query),
+        spans=[(name, word) for name, (word, _) in SPANS.items()],
+        priorities=PRIORITIES,
+        **await _beside(found.page.items, execution_list, durations),
     )
 
 
 @get("/executions/rows")
 async def execution_rows(
-    visit: NamedDependency[Visit], execution_reads: NamedDependency[ExecutionReads]
+    visit: NamedDependency[Visit],
+    execution_list: NamedDependency[ExecutionListReads],
+    durations: NamedDependency[DurationReads],
 ) -> Template:
     """Answer with the rows that had not ended when a page was made, as they are now, and how many are new since."""
     query, asked = ExecutionsQuery.read(visit.request), asked_ids(visit.request)
-    executions = await execution_reads.some(asked)
-    gone = set(asked) - {one.execution_id for one in executions}
-    newer = 0 if query.cursor else count_newer(visit.request, await _read(query, execution_reads), _place)
-    return part("executions/rows.html", visit, query=query, executions=executions, gone=gone, newer=newer)
+    executions = await execution_list.some(asked)
+    newest = None if query.cursor else await _read(query, execution_list, visit)
+    return part(
+        "executions/rows.html",
+        visit,
+        query=query,
+        executions=executions,
+        gone=set(asked) - {one.execution_id for one in executions},
+        columns=COLUMNS,
+        newer=count_newer(visit.request, newest.page, _place) if newest else 0,
+        tabs_items=query.tabs(await _counts(query, execution_list, visit)),
+        **await _beside(executions, execution_list, durations),
+    )
 
 
-@post("/executions/{execution_id:uuid}/retry")
-async def retry_execution(
-    visit: NamedDependency[Visit], execution_id: FromPath[UUID], changes: NamedDependency[ChangeIntake]
-) -> Response[Any]:
-    """Run a finished execution's work again."""
-    form = await Form.sent(visit.request)
-    await changes.retry_execution(execution_id, by=visit.principal)
-    return done(visit, Flash("It runs again, as a new execution."), to=form.back_to("/executions"))
+async def _read(query: ExecutionsQuery, execution_list: ExecutionListReads, visit: Visit) -> Found:
+    return await execution_list.page(query.narrowed(visit), query.window())
 
 
-async def _read(query: ExecutionsQuery, execution_reads: ExecutionReads) -> Page[ExecutionView]:
-    return await execution_reads.list_page(ExecutionFilters(**query.filters), query.window())
+async def _counts(
+    query: ExecutionsQuery, execution_list: ExecutionListReads, visit: Visit
+) -> Mapping[str, Count]:
+    tabs = [tab for tab in TABS if tab.counted]
+    counts = await execution_list.counts([query.of_tab(tab).narrowed(visit) for tab in tabs])
+    return {tab.word: count for tab, count in zip(tabs, counts, strict=True)}
 
 
-def _place(execution: ExecutionView) -> Place:
+async def _beside(
+    executions: list[ListedExecution], execution_list: ExecutionListReads, durations: DurationReads
+) -> dict[str, Any]:
+    """Return what rows show beside what they are: who started them, and how long their jobs usually run."""
+    ran = {one.job_id for one in executions if one.started_at is not None}
+    return {
+        "starters": await execution_list.starters(executions),
+        "usual": await durations.usual_seconds(ran),
+    }
+
+
+def _span_word(query: ExecutionsQuery) -> str:
+    if query.since or query.until:
+        return "in this time"
+    return f"in the {SPANS[query.range or '24h'][0]}"
+
+
+def _place(execution: ListedExecution) -> Place:
     return execution.scheduled_time, execution.execution_id
 
 
-EXECUTION_PAGES = [list_executions, execution_rows, retry_execution]
+EXECUTION_LIST = [list_executions, execution_rows]
