@@ -1,10 +1,12 @@
 """What modules with tasks import: `from app import task, Context`."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
 
 Handler = Callable[["Context"], Any]
@@ -27,6 +29,7 @@ class Context:
 
     __slots__ = (
         "_cancelled",
+        "_effects",
         "attempt_number",
         "execution_id",
         "fencing_token",
@@ -48,6 +51,7 @@ class Context:
         fencing_token: int,
         timeout_seconds: float,
         logger: logging.Logger,
+        effects: "Effects",
     ) -> None:
         self.execution_id = execution_id
         self.job_id = job_id
@@ -57,7 +61,30 @@ class Context:
         self.fencing_token = fencing_token
         self.timeout_seconds = timeout_seconds
         self.logger = logger
+        self._effects = effects
         self._cancelled = False
+
+    def transaction(self) -> Any:  # noqa: ANN401 - see below
+        """Return a block in a transaction of onthedot's database that commits with this execution's completion.
+
+        `async with ctx.transaction() as connection:` gives an asyncpg connection, `with` in a `def` handler one whose
+        methods need no `await`. What is done there is there if and only if the execution is recorded as completed: no
+        crash, and no other worker that has taken over, comes between the two. A block that raises is undone; if the
+        handler goes on, what other blocks did still counts. Keep it short: it holds locks and one of
+        `ONTHEDOT_TRANSACTION_CONNECTIONS`, up to the handler's end.
+        """
+        return self._effects.block_in_thread() if _in_thread() else self._effects.block()
+
+    def once(self, key: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401 - what `action` returns
+        """Call `action` unless an attempt of this execution has done so under this key; return what it came to.
+
+        In an `async def` handler: `await ctx.once("charge", charge)`; `action` may be `async` there. The result is
+        kept as JSON (up to 256 KiB) and returned as read back. Between the effect and its record a crash may come,
+        and then it is done again: give who takes the effect `f"{ctx.execution_id}/charge"` as its idempotency key.
+        Within `ctx.transaction` the record commits with it. Raises `LeaseLost` where another worker has taken over.
+        """
+        call = self._effects.once_in_thread if _in_thread() else self._effects.once
+        return call(key, action)
 
     @property
     def cancelled(self) -> bool:
@@ -67,6 +94,31 @@ class Context:
     def cancel(self) -> None:
         """Ask the handler to stop; called by the worker."""
         self._cancelled = True
+
+
+class Effects(Protocol):
+    """What a worker gives a context to reach the database by."""
+
+    def block(self) -> AbstractAsyncContextManager[Any]:
+        """Return a block of the attempt's transaction."""
+
+    def block_in_thread(self) -> AbstractContextManager[Any]:
+        """Return the same for a handler's thread."""
+
+    def once(self, key: str, action: Callable[[], Any]) -> Awaitable[Any]:
+        """Do something once."""
+
+    def once_in_thread(self, key: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401
+        """Do the same in a handler's thread."""
+
+
+def _in_thread() -> bool:
+    """Tell whether the caller runs outside an event loop, as `def` handlers do."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return True
+    return False
 
 
 @overload

@@ -33,9 +33,10 @@ class Retention:
             await self._begin_sweep()
         keys = await self._store.expire_keys(limit=BATCH)
         batches = await self._store.expire_batches(limit=BATCH)
+        effects = await self._store.expire_effects(limit=BATCH)
         jobs = sum([await self._expire_jobs(shard) for shard in list(self._sweep)])
-        self._report(keys=keys, batches=batches, one_shot_jobs=jobs)
-        self._again = bool(self._sweep) or BATCH in (keys, batches)
+        self._report(keys=keys, batches=batches, effects=effects, one_shot_jobs=jobs)
+        self._again = bool(self._sweep) or BATCH in (keys, batches, effects)
         return self._again
 
     async def _begin_sweep(self) -> None:

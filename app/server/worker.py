@@ -11,7 +11,9 @@ from uuid import UUID, uuid4
 
 from app import __version__
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
+from app.db.pools import Pool, open_pool
 from app.db.stores.catalog import Catalog
+from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.logs import LogStore
 from app.db.stores.workers import WorkerIdentity, timeline
@@ -33,6 +35,8 @@ from app.worker.timers import Timers
 from app.worker.worker import Worker
 
 WORKER_CONNECTIONS = 3
+HANDLER_MAY_THINK_SECONDS = 600.0
+"""Between two statements in `ctx.transaction`; a frozen worker does not hold its locks for longer."""
 SPARE_THREADS = 1000
 """For functions that ignore their timeout: each keeps a thread until it returns."""
 
@@ -48,7 +52,8 @@ async def run_worker(settings: Settings) -> None:
         own.stack.push_async_callback(http.close)
         threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
         registry = HandlerRegistry(python=PythonHandler(threads), http=http, functions=functions)
-        worker = await compose_worker(settings, own, registry)
+        effects = EffectStore(await _transaction_pool(settings, own))
+        worker = await compose_worker(settings, own, registry, effects)
         listener = HintListener(own.dsn, on_ready=worker.on_hints, on_cancels=worker.on_cancels)
         own.stack.push_async_callback(listener.close)
         listening = Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS)
@@ -77,9 +82,26 @@ def _functions(settings: Settings) -> dict[str, Handler]:
         raise CannotStart(f"ONTHEDOT_TASK_MODULES: {error}") from None
 
 
-async def compose_worker(settings: Settings, own: Process, registry: HandlerRegistry) -> Worker:
+async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
+    """Return the connections that handlers' transactions are given; None: there shall be none."""
+    if settings.transaction_connections == 0:
+        return None
+    pool = await open_pool(
+        own.dsn,
+        size=settings.transaction_connections,
+        application_name="onthedot handlers",
+        idle_in_transaction_seconds=HANDLER_MAY_THINK_SECONDS,
+        on_demand=True,
+    )
+    own.stack.push_async_callback(pool.close)
+    return pool
+
+
+async def compose_worker(
+    settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore
+) -> Worker:
     """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
-    executions, catalog = ExecutionStore(own.pool), Catalog(own.pool)
+    executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
     identity = WorkerIdentity(
         worker_id=uuid4(),
         host=socket.gethostname(),
@@ -108,15 +130,18 @@ async def compose_worker(settings: Settings, own: Process, registry: HandlerRegi
         leases=leases,
         worker_id=identity.worker_id,
         hint=lambda places: worker.on_hints(places),  # noqa: PLW0108 - not made yet
+        effects=effects,
+        failed_outcome=runner.failed,
     )
     pool = WorkerPool(
         slots=settings.concurrency,
-        runner=Runner(registry),
+        runner=runner,
         settler=settler,
         leases=leases,
         catalog=catalog,
         clock=own.clock,
         timeline=await timeline(own.pool),
+        effects=effects,
         on_free=lambda: worker.on_free(),  # noqa: PLW0108
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
     )

@@ -8,6 +8,7 @@ from app.domain.claims import Claim, TaskToRun
 from app.domain.outcomes import Outcome
 from app.tasks import Context
 from app.worker.capture import ExecutionLog
+from app.worker.effects import AttemptEffects
 
 
 class Stop(StrEnum):
@@ -25,6 +26,7 @@ class Attempt:
     __slots__ = (
         "claim",
         "context",
+        "effects",
         "finished",
         "log",
         "started_at",
@@ -40,6 +42,7 @@ class Attempt:
         claim: Claim,
         task: TaskToRun | None,
         context: Context,
+        effects: AttemptEffects,
         log: ExecutionLog,
         started_at: datetime,
         timeout_seconds: float,
@@ -47,6 +50,7 @@ class Attempt:
         self.claim = claim
         self.task = task
         self.context = context
+        self.effects = effects
         self.log = log
         self.started_at = started_at
         self.timeout_seconds = timeout_seconds

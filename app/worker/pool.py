@@ -13,6 +13,7 @@ import msgspec
 
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
+from app.db.stores.effects import EffectStore
 from app.domain.claims import Claim
 from app.domain.outcomes import Cancelled, Outcome
 from app.tasks import Context
@@ -20,6 +21,7 @@ from app.worker.alarms import Alarms
 from app.worker.attempt import Attempt, Stop
 from app.worker.capture import ExecutionLog
 from app.worker.eager import start_at_once
+from app.worker.effects import AttemptEffects
 from app.worker.leases import HeldLease, LeaseKeeper
 from app.worker.pace import Pace
 from app.worker.runner import Runner
@@ -47,6 +49,7 @@ class WorkerPool:
         catalog: Catalog,
         clock: DatabaseClock,
         timeline: int,
+        effects: EffectStore,
         on_free: Callable[[], None],
         on_settle: Callable[[], None],
     ) -> None:
@@ -57,6 +60,7 @@ class WorkerPool:
         self._catalog = catalog
         self._clock = clock
         self._timeline = timeline
+        self._effects = effects
         self._on_free = on_free
         self._on_settle = on_settle
         self._running: dict[UUID, Attempt] = {}
@@ -158,6 +162,7 @@ class WorkerPool:
     def _attempt(self, claim: Claim) -> Attempt:
         task = self._catalog.task_of(claim)
         timeout_seconds = claim.timeout_seconds or (task.timeout_seconds if task else DEFAULT_TIMEOUT_SECONDS)
+        effects = AttemptEffects(self._effects, claim)
         context = Context(
             execution_id=claim.execution_id,
             job_id=claim.job_id,
@@ -167,11 +172,13 @@ class WorkerPool:
             fencing_token=(self._timeline << 40) + claim.lease_epoch,
             timeout_seconds=timeout_seconds,
             logger=_task_log,
+            effects=effects,
         )
         return Attempt(
             claim=claim,
             task=task,
             context=context,
+            effects=effects,
             log=ExecutionLog(self._clock.now),
             started_at=max(self._clock.now(), claim.due_at),
             timeout_seconds=timeout_seconds,

@@ -34,10 +34,14 @@ class Runner:
             handler = self._handlers.resolve(attempt.task.execution_handler)
             return Succeeded(recordable(await handler(attempt)))
         except asyncio.CancelledError as error:
-            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error), error)
+            return self.stopped(attempt) if attempt.stop else self.failed(attempt, error)
         # SystemExit and KeyboardInterrupt from a handler would end this worker and all its neighbours.
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever a handler raises
-            return self.stopped(attempt) if attempt.stop else self._failed(attempt, Failure.of(error), error)
+            return self.stopped(attempt) if attempt.stop else self.failed(attempt, error)
+
+    def failed(self, attempt: Attempt, error: BaseException) -> Outcome:
+        """Say what an attempt came to that raised."""
+        return self._failed(attempt, Failure.of(error), error)
 
     def stopped(self, attempt: Attempt) -> Outcome:
         """Say what an attempt came to that the worker itself has ended."""

@@ -7,13 +7,16 @@ from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
+from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
 from app.db.stores.logs import LogStore, StoredLine
 from app.domain.claims import Claim
 from app.domain.hints import Ready
 from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Retry, Succeeded
+from app.domain.statuses import Status
 from app.worker import records
 from app.worker.attempt import Attempt
+from app.worker.committer import Committer
 from app.worker.leases import LeaseKeeper
 
 log = logging.getLogger(__name__)
@@ -40,6 +43,8 @@ class Settler:
         leases: LeaseKeeper,
         worker_id: UUID,
         hint: Callable[[list[Ready]], None],
+        effects: EffectStore,
+        failed_outcome: Callable[[Attempt, BaseException], Outcome],
     ) -> None:
         self._executions = executions
         self._logs = logs
@@ -48,6 +53,8 @@ class Settler:
         self._leases = leases
         self._worker_id = worker_id
         self._hint = hint
+        self._failed_outcome = failed_outcome
+        self._committer = Committer(effects, done=self._end, failed=self._fail)
         self._lines: list[StoredLine] = []
         self._settlements: list[tuple[Attempt, Settlement]] = []
         self._relaxed: list[tuple[Attempt, Settlement]] = []
@@ -58,7 +65,7 @@ class Settler:
     def waiting(self) -> int:
         """Return how many ended attempts are not durable yet."""
         ended = (self._settlements, self._relaxed, self._failures, self._releases)
-        return sum(len(rows) for rows in ended)
+        return sum(len(rows) for rows in ended) + len(self._committer)
 
     def add(self, attempt: Attempt, outcome: Outcome) -> None:
         """Take an ended attempt."""
@@ -67,16 +74,32 @@ class Settler:
             case Succeeded() | Failed() | Cancelled():
                 objective_ms = self._catalog.max_delay_ms(attempt.claim.queue)
                 row = records.settlement(attempt, outcome, ended_at=now, max_delay_ms=objective_ms)
-                relaxed = self._catalog.is_relaxed(attempt.claim.queue)
-                (self._relaxed if relaxed else self._settlements).append((attempt, row))
+                self._take(attempt, row)
             case Retry():
                 self._failures.append((attempt, records.failed_attempt(attempt, outcome, ended_at=now)))
             case Released():
                 self._releases.append((attempt, attempt.claim))
             case _ as never:
                 assert_never(never)
+        self._discard_transaction(attempt)
         attempt.log.close()
         self.collect_lines(attempt)
+
+    def _take(self, attempt: Attempt, row: Settlement) -> None:
+        transaction = attempt.effects.transaction
+        if transaction is not None and row.status == Status.COMPLETED:
+            attempt.effects.transaction = None
+            self._committer.add(attempt, transaction, row)
+        elif self._catalog.is_relaxed(attempt.claim.queue):
+            self._relaxed.append((attempt, row))
+        else:
+            self._settlements.append((attempt, row))
+
+    def _discard_transaction(self, attempt: Attempt) -> None:
+        """Undo what an attempt that did not complete has done in its transaction."""
+        if attempt.effects.transaction is not None:
+            self._committer.discard(attempt.effects.transaction)
+            attempt.effects.transaction = None
 
     def collect_lines(self, attempt: Attempt) -> None:
         """Take the lines that an attempt has written since the last time."""
@@ -87,11 +110,12 @@ class Settler:
     async def tick(self) -> bool:
         """Write one batch of each kind; return whether anything was written."""
         await self._write_lines()
+        committed = await self._committer.tick()
         settled = await self._write(self._settlements, self._executions.settle)
         relaxed = await self._write(self._relaxed, self._executions.settle_relaxed)
         failed = await self._write(self._failures, self._retry)
         released = await self._write(self._releases, self._executions.release)
-        return settled or relaxed or failed or released
+        return committed or settled or relaxed or failed or released
 
     async def _write_lines(self) -> None:
         """Write log lines before outcomes: who sees an execution completed sees its whole log."""
@@ -109,10 +133,18 @@ class Settler:
         kept = await write([row for _, row in batch])
         del rows[: len(batch)]
         for attempt, _ in batch:
-            self._leases.drop(attempt.claim.execution_id)
-            if attempt.claim.execution_id not in kept:
-                _report_lost(attempt)
+            self._end(attempt, attempt.claim.execution_id in kept)
         return True
+
+    def _end(self, attempt: Attempt, counts: bool) -> None:  # noqa: FBT001 - as the committer calls it
+        """What an attempt came to is durable, or another worker's."""
+        self._leases.drop(attempt.claim.execution_id)
+        if not counts:
+            _report_lost(attempt)
+
+    def _fail(self, attempt: Attempt, error: Exception) -> None:
+        """Its handler's transaction could not be committed: then it has not completed."""
+        self.add(attempt, self._failed_outcome(attempt, error))
 
     async def _retry(self, rows: list[FailedAttempt]) -> set[UUID]:
         kept = await self._executions.retry(rows, worker_id=self._worker_id)

@@ -9,7 +9,7 @@ revision = "0001"
 down_revision = None
 
 SQL = Path(__file__).parent.parent / "sql"
-HASH_PARTITIONED = ("jobs", "executions", "ledger_ranges", "idempotency_keys")
+HASH_PARTITIONED = ("jobs", "executions", "ledger_ranges", "idempotency_keys", "effects")
 PARTITIONS = 16
 
 

@@ -10,7 +10,7 @@ from app.db.pools import Pool
 from app.domain.ids import SHARDS, new_execution_id, new_job_id, shard_of
 from tests.factories import execution_row, insert, job_row, now_of
 
-TABLES = ("jobs", "executions", "ledger_ranges")
+TABLES = ("jobs", "executions", "ledger_ranges", "effects")
 """Tables that are hash-partitioned by the shard."""
 
 

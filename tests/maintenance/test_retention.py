@@ -318,7 +318,16 @@ async def test_small_things_go_by_their_own_age(pool: Pool) -> None:
     live_batch, worker = uuid4(), {"host": "ant", "pid": 7, "version": "1", "queues": [], "slots": 4}
     await insert(pool, "idempotency_keys", _keys(now, hours_ago=(1, 23, 25, 700)))
     await insert(pool, "batches", _batches(now, {uuid4(): 1, uuid4(): 31, live_batch: 31}))
-    await make_execution(pool, batch_id=live_batch, due_in_seconds=60)
+    live = await make_execution(pool, batch_id=live_batch, due_in_seconds=60)
+    for execution_id, days in ((live, 31), (uuid4(), 31), (uuid4(), 1)):
+        effect = {
+            "shard": shard_of(execution_id),
+            "execution_id": execution_id,
+            "key": "charge",
+            "result": "1",
+        }
+        at = now - timedelta(days=days)
+        await insert(pool, "effects", [effect | {"lease_epoch": 1, "recorded_at": at}])
     for silent, stopped in ((6, None), (8, None), (8, 6), (9, 8)):
         stopped_at = now - timedelta(days=stopped) if stopped else None
         ages = {"heartbeat_at": now - timedelta(days=silent), "stopped_at": stopped_at}
@@ -331,7 +340,7 @@ async def test_small_things_go_by_their_own_age(pool: Pool) -> None:
 
     await run(pool)
 
-    left = {"idempotency_keys": 2, "batches": 2, "workers": 2, "sessions": 1, "login_tokens": 1}
+    left = {"idempotency_keys": 2, "batches": 2, "effects": 2, "workers": 2, "sessions": 1, "login_tokens": 1}
     assert {table: await _count(pool, table) for table in left} == left
 
 

@@ -18,6 +18,7 @@ from app.db.clock import DatabaseClock
 from app.db.pools import Pool
 from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionReads, ExecutionView
+from app.db.stores.effects import EffectStore
 from app.db.stores.jobs import JobStore, Submission
 from app.domain.access import Actor
 from app.domain.jobs import JobRequest, plan_job
@@ -75,7 +76,7 @@ class Bench:
         http = HttpHandler(allow_private_targets=True)
         self.stack.push_async_callback(http.close)
         registry = HandlerRegistry(python=PythonHandler(self.threads), http=http, functions=self.functions)
-        return await compose_worker(Settings.from_env(environment), own, registry)
+        return await compose_worker(Settings.from_env(environment), own, registry, EffectStore(self.pool))
 
     async def task(self, handler: str, **columns: object) -> str:
         """Create a task named after its handler."""

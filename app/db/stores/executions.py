@@ -132,22 +132,8 @@ class ExecutionStore:
         """Move finished executions to the history; return the ids of those that were still ours."""
         kept: set[UUID] = set()
         for shard, group in _grouped(settlements):
-            ids, epochs = _ids_and_epochs([s.claim for s in group])
             rows = await fetch_making_partitions(
-                self._pool,
-                load("settle"),
-                shard,
-                ids,
-                epochs,
-                [s.status for s in group],
-                [s.disposition for s in group],
-                [s.started_at for s in group],
-                [s.completed_at for s in group],
-                [s.lateness_ms for s in group],
-                [s.result for s in group],
-                [s.result_truncated for s in group],
-                [s.error for s in group],
-                durable=durable,
+                self._pool, load("settle"), shard, *_settle_columns(group), durable=durable
             )
             kept.update(row[0] for row in rows)
         return kept
@@ -205,6 +191,12 @@ class ExecutionStore:
         return Reaped(len(ready) + len(ended) + len(cancelled), ready)
 
 
+async def settle_on(connection: Connection, settlement: Settlement) -> bool:
+    """Settle one execution within a transaction; return whether it was still ours."""
+    rows = await connection.fetch(load("settle"), settlement.claim.shard, *_settle_columns([settlement]))
+    return bool(rows)
+
+
 async def renew(connection: Connection, leases: Iterable[Lease]) -> set[UUID]:
     """Prolong leases; return the execution ids of those that are ours no longer.
 
@@ -232,6 +224,14 @@ def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:
 def _grouped(items: Iterable[T]) -> list[tuple[int, list[T]]]:
     shard = attrgetter("claim.shard")
     return [(key, list(group)) for key, group in groupby(sorted(items, key=shard), key=shard)]
+
+
+def _settle_columns(group: Sequence[Settlement]) -> list[Sequence[object]]:
+    names = Settlement.__struct_fields__[1:]
+    return [
+        *_ids_and_epochs([s.claim for s in group]),
+        *([getattr(s, name) for s in group] for name in names),
+    ]
 
 
 def _ids_and_epochs(claims: Sequence[Claim]) -> tuple[list[UUID], list[int]]:

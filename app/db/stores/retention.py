@@ -51,6 +51,10 @@ class RetentionStore:
         """Delete answers to idempotent requests that are a day old; return how many."""
         return len(await self._pool.fetch(load("expire_keys"), limit))
 
+    async def expire_effects(self, *, limit: int) -> int:
+        """Delete records of what ended executions have done once; return how many."""
+        return len(await self._pool.fetch(load("expire_effects"), self._days, limit))
+
     async def expire_batches(self, *, limit: int) -> int:
         """Delete batches that have ended; return how many."""
         return len(await self._pool.fetch(load("expire_batches"), self._days, limit))

@@ -2,7 +2,7 @@
 
 from app.db.tables.audit import audit_log
 from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, tasks, zone_aliases
-from app.db.tables.executions import attempts, execution_history, execution_logs, executions
+from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers
 from app.db.tables.metadata import metadata
 from app.db.tables.people import api_keys, login_tokens, sessions, users
@@ -12,6 +12,7 @@ __all__ = [
     "attempts",
     "audit_log",
     "batches",
+    "effects",
     "execution_history",
     "execution_logs",
     "executions",

@@ -74,6 +74,19 @@ executions = Table(
     postgresql_partition_by="HASH (shard)",
 )
 
+effects = Table(
+    "effects",
+    metadata,
+    Column("shard", SmallInteger, primary_key=True),
+    Column("execution_id", Uuid, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("result", JSONB, nullable=False),
+    Column("lease_epoch", BigInteger, nullable=False),
+    Column("recorded_at", timestamptz, nullable=False),
+    Index("effects_age", "recorded_at", postgresql_using="brin"),
+    postgresql_partition_by="HASH (shard)",
+)
+
 _NOT_COMPLETED = text("status <> 'COMPLETED'")
 
 execution_history = Table(
