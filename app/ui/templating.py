@@ -3,6 +3,7 @@
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar.plugins.jinja import JinjaTemplateEngine
 from litestar.template import TemplateConfig
+from markupsafe import Markup
 
 from app import __version__
 from app.paths import TEMPLATES_DIR
@@ -42,6 +43,8 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         listed_error=execution_words.listed_error,
         local_time=execution_words.local_time,
         percent=words.percent,
+        plain=plain,
+        precise=execution_words.precise,
         pretty=words.pretty,
         priority_word=task_words.priority_word,
         relative=words.relative,
@@ -53,3 +56,12 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         value_words=task_words.value_words,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
+
+
+def plain(text: str) -> str:
+    """Return text as it was before it was made safe for an element.
+
+    What a template writes into a variable, such as an example from a file, is not safe for an attribute: its own
+    quotation marks stand there as they are.
+    """
+    return text.unescape() if isinstance(text, Markup) else text

@@ -180,7 +180,7 @@ class TaskReads:
     async def failures(self, task_id: str, *, limit: int) -> list[TaskFailure]:
         """Return the newest failures of a task, as far as they are among the newest of the house."""
         rows = await self._rows(load("task_failures"), task_id, MOST_FAILURES, limit)
-        return [_failure(row) for row in rows]
+        return [_as(row, TaskFailure) for row in rows]
 
     async def _found(self, statement: Select[Any]) -> list[TaskRow]:
         async with self._engine.connect() as connection:
@@ -215,7 +215,3 @@ def _retries(row: RowMapping) -> Retries:
 
 def _as(row: RowMapping, kind: type[T]) -> T:
     return msgspec.convert({name: row[name] for name in kind.__struct_fields__}, kind)
-
-
-def _failure(row: RowMapping) -> TaskFailure:
-    return msgspec.convert({**row, "error": msgspec.json.decode(row["error"])}, TaskFailure)
