@@ -79,34 +79,38 @@ async def run_order(
             await _abandon(sessions.values())
             return tuple(order[:position])
         sessions[name].take_step()
-        await _settle(sessions[name], monitor)
+        await _settle([sessions[name]], sessions.values(), monitor)
         if sessions[name].ended:  # only a commit lets others go on
-            await _settle_others(sessions.values(), monitor)
+            await _settle([each for each in sessions.values() if each.waits], sessions.values(), monitor)
     assert not any(session.waits for session in sessions.values()), f"nobody is left to wait for: {order}"
     return None
 
 
-async def _settle_others(sessions: Iterable[Session], monitor: Connection) -> None:
-    """Let go on who can: a session that goes on may let another one go on, which was found waiting for it."""
-    waiting = [session for session in sessions if session.waits]
+async def _settle(waiting: list[Session], sessions: Iterable[Session], monitor: Connection) -> None:
+    """Return when each of these either is done or waits for another session.
+
+    One that goes on may let another one go on, which was found waiting for it: hence again, until none does.
+    """
     while waiting:
         for session in waiting:
-            await _settle(session, monitor)
+            await _done_or_waiting(session, sessions, monitor)
         still = [session for session in waiting if session.waits]
         if still == waiting:
             return
         waiting = still
 
 
-async def _settle(session: Session, monitor: Connection) -> None:
-    """Return when the session's step is done or is found waiting for another session."""
-    while session.pending is not None:
+async def _done_or_waiting(session: Session, sessions: Iterable[Session], monitor: Connection) -> None:
+    # Only for the others here: whoever inserts side by side waits a moment for the lock by which a table grows.
+    others = [each.connection.get_server_pid() for each in sessions]
+    pid = session.connection.get_server_pid()
+    assert session.pending is not None
+    while True:
         done, _ = await asyncio.wait({session.pending}, timeout=POLL_SECONDS)
         if done:
             session.pending.result()
             return
-        pid = session.connection.get_server_pid()
-        if await monitor.fetchval("SELECT pg_blocking_pids($1) <> '{}'", pid):
+        if await monitor.fetchval("SELECT pg_blocking_pids($1) && $2::int[]", pid, others):
             return
 
 

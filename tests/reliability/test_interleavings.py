@@ -177,8 +177,11 @@ def broken_promises(result: Result) -> Iterator[str]:
     did, (live, finished, _) = result.did, result.ended
     if (live is not None) + (finished is not None) != (0 if "drop" in did else 1):
         yield f"{live} lives and {finished} has ended"
-    if did & TAKING_BACK and did & BEGINNING and not did & FREEING:
-        yield f"{did & TAKING_BACK} took back what {did & BEGINNING} began"
+    taken = did & TAKING_BACK - (
+        {"pause"} if "replan" in did else set()
+    )  # `replan` is of a job that is not paused
+    if taken and did & BEGINNING and not did & FREEING:
+        yield f"{taken} took back what {did & BEGINNING} began"
     for name, epoch in (("settle", 1), ("settle_newer", 3)):
         if name in did and (finished is None or finished[:2] != ("COMPLETED", epoch)):
             yield f"{name} under lease {epoch} completed {finished}"
