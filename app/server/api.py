@@ -61,8 +61,8 @@ from app.process import process
 from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
+from app.ui.house import House
 from app.ui.login_limits import LoginLimits
-from app.ui.pages.overview import House
 from app.ui.routes import dashboard
 from app.ui.templating import template_config
 

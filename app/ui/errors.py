@@ -12,7 +12,7 @@ from litestar.types import ExceptionHandlersMap
 from app.db.errors import took_too_long
 from app.ui.flash import Flash
 from app.ui.headers import PAGE_HEADERS
-from app.ui.visit import wants_part
+from app.ui.visit import theme_of, wants_part
 
 PAGE = "page"
 """The `opt` of handlers that answer with pages."""
@@ -56,7 +56,7 @@ def _page_or(answer: ProblemHandler) -> ProblemHandler:
         if wants_part(request):
             return _toast(problem.content, status, headers)
         template = "too_slow.html" if took_too_long(error) else "error.html"
-        context = {"problem": problem.content, "path": request.url.path}
+        context = {"problem": problem.content, "path": request.url.path, "theme": theme_of(request)}
         return Template(template, context=context, status_code=status, headers=headers)
 
     return handle

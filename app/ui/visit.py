@@ -75,7 +75,7 @@ async def current_visit(
         principal=principal,
         now=clock.now(),
         zone=_zone(request),
-        theme=_theme(request),
+        theme=theme_of(request),
         csrf_token=csrf_token(request.cookies[COOKIE_NAME]),
         flash=read_flash(request),
     )
@@ -139,6 +139,7 @@ def _zone(request: AnyRequest) -> Zone:
     return resolve("UTC")
 
 
-def _theme(request: AnyRequest) -> Theme:
+def theme_of(request: AnyRequest) -> Theme:
+    """Return the theme that the viewer has chosen; empty: as their system has it."""
     chosen = request.cookies.get(THEME_COOKIE)
     return "light" if chosen == "light" else "dark" if chosen == "dark" else ""

@@ -19,8 +19,8 @@ from app.server.api import page_parts, web_app
 from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.csrf import FIELD, csrf_token
+from app.ui.house import House
 from app.ui.login_limits import LoginLimits
-from app.ui.pages.overview import House
 from app.ui.sessions import COOKIE_NAME
 from tests.factories import insert
 from tests.ui.parsed import Html

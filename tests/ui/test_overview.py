@@ -16,7 +16,7 @@ from app.domain.jobs import JobRequest
 from app.domain.statuses import Status
 from app.domain.tasks import TaskRequest
 from app.tasks import handlers_in
-from app.ui.pages.overview import House
+from app.ui.house import House
 from tests.factories import insert, job_row, make_execution, make_finished, make_job, make_task, now_of
 from tests.ui.conftest import OpenPage, Site, send
 from tests.ui.hostile import HOSTILE

@@ -36,7 +36,7 @@ PAGES = [
     ("/executions?status=LOST", 400),
 ]
 LISTS = ["/", "/jobs", "/executions", "/tasks"]
-MOST_ASSET_BYTES, MOST_STYLE_BYTES, MOST_SCRIPT_BYTES, MOST_HTML_BYTES = 30_000, 7_000, 6_000, 15_000
+MOST_ASSET_BYTES, MOST_STYLE_BYTES, MOST_SCRIPT_BYTES, MOST_HTML_BYTES = 30_000, 7_500, 6_000, 15_000
 """Of a page, compressed; scripts are our own."""
 
 

@@ -41,10 +41,14 @@ async def test_an_address_can_name_its_zone(ada: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(("chosen", "theme"), [("dark", "dark"), ("light", "light"), ("", ""), ("<b>", "")])
-async def test_the_theme_comes_with_the_page(ada: httpx.AsyncClient, chosen: str, theme: str) -> None:
-    ada.cookies.set(THEME_COOKIE, chosen)
+@pytest.mark.parametrize("path", ["/jobs", "/nowhere", "/login?token=wrong"])
+async def test_the_theme_comes_with_the_page(
+    ada: httpx.AsyncClient, visitor: httpx.AsyncClient, path: str, chosen: str, theme: str
+) -> None:
+    client = visitor if path.startswith("/login") else ada
+    client.cookies.set(THEME_COOKIE, chosen)
 
-    assert Html((await ada.get("/jobs")).text).all("html")[0]["data-theme"] == theme
+    assert Html((await client.get(path)).text).all("html")[0]["data-theme"] == theme
 
 
 FORGED = [

@@ -22,6 +22,7 @@ from app.ui.sessions import (
     principal_of,
     session_cookie,
 )
+from app.ui.visit import theme_of
 
 _WRONG_KEY = "This API key is unknown or has expired."
 _WRONG_LINK = "This login link was used before, or it is older than 15 minutes."
@@ -50,9 +51,9 @@ async def show_login(
     changes is the browser that holds it. Only what fetches ahead of its user must not use it up.
     """
     if token and _is_prefetch(request):
-        return Template("login.html", context=_form(destination, None), status_code=503)
+        return Template("login.html", context=_form(request, destination, None), status_code=503)
     if token and (seconds := login_limits.seconds_to_wait(_address(request))):
-        return _later(destination, seconds)
+        return _later(request, destination, seconds)
     if token and (user_id := await access.redeem_login_token(token)):
         return await _log_in(request, access, user_id, destination)
     if await principal_of(request, access):
@@ -60,7 +61,9 @@ async def show_login(
     if token:
         login_limits.note_failure(_address(request))
     error = _WRONG_LINK if token else None
-    return Template("login.html", context=_form(destination, error), status_code=401 if error else 200)
+    return Template(
+        "login.html", context=_form(request, destination, error), status_code=401 if error else 200
+    )
 
 
 @head(["/", "/login"])
@@ -77,11 +80,11 @@ async def log_in(
 ) -> Redirect | Template:
     """Log in by an API key."""
     if seconds := login_limits.seconds_to_wait(_address(request)):
-        return _later(data.next, seconds)
+        return _later(request, data.next, seconds)
     principal = await access.principal_of_key(data.key.strip())
     if principal is None:
         login_limits.note_failure(_address(request))
-        return Template("login.html", context=_form(data.next, _WRONG_KEY), status_code=401)
+        return Template("login.html", context=_form(request, data.next, _WRONG_KEY), status_code=401)
     return await _log_in(request, access, principal.user_id, data.next)
 
 
@@ -105,14 +108,16 @@ def _go(destination: str) -> Redirect:
     return Redirect(local_path(destination), status_code=303)
 
 
-def _form(destination: str, error: str | None) -> dict[str, str | None]:
-    return {"next": local_path(destination), "error": error}
+def _form(request: AnyRequest, destination: str, error: str | None) -> dict[str, str | None]:
+    return {"next": local_path(destination), "error": error, "theme": theme_of(request)}
 
 
-def _later(destination: str, seconds: int) -> Template:
+def _later(request: AnyRequest, destination: str, seconds: int) -> Template:
     error = f"Too many logins have failed. Try again in {seconds} s."
     headers = {"Retry-After": str(seconds)}
-    return Template("login.html", context=_form(destination, error), status_code=429, headers=headers)
+    return Template(
+        "login.html", context=_form(request, destination, error), status_code=429, headers=headers
+    )
 
 
 def _address(request: AnyRequest) -> str | None:

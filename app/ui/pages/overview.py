@@ -1,72 +1,13 @@
 """`/`: how the house is doing."""
 
-import asyncio
-from typing import Any
-
 from litestar import get
 from litestar.di import NamedDependency
 from litestar.params import FromQuery
 from litestar.response import Template
 
-from app.db.clock import DatabaseClock
-from app.db.reads.overview import OverviewReads
-from app.db.reads.queues import QueueReads
-from app.db.reads.rates import RateReads, Span
-from app.db.reads.workers import WorkerReads
-from app.ui.verdict import judge
+from app.db.reads.rates import Span
+from app.ui.house import House
 from app.ui.visit import Visit, page, part
-
-FAILING_SHOWN, LATE_SHOWN, UPCOMING_SHOWN, QUEUES_SHOWN = 8, 5, 10, 20
-
-
-class House:
-    """Reads what the overview shows, all of it at once."""
-
-    def __init__(
-        self,
-        *,
-        overview: OverviewReads,
-        rates: RateReads,
-        queues: QueueReads,
-        workers: WorkerReads,
-        clock: DatabaseClock,
-    ) -> None:
-        self._overview = overview
-        self._rates = rates
-        self._queues = queues
-        self._workers = workers
-        self._clock = clock
-
-    async def read(self, span: Span) -> dict[str, Any]:
-        """Return the parts by the names that templates know them by."""
-        failing, late, upcoming, health, steps = await asyncio.gather(
-            self._overview.failing(FAILING_SHOWN),
-            self._overview.late(LATE_SHOWN),
-            self._overview.upcoming(UPCOMING_SHOWN),
-            self._overview.health(),
-            self._overview.first_steps(),
-        )
-        rates, day, queues, counts = await asyncio.gather(
-            self._rates.rates(span),
-            self._rates.rates(Span.DAY),
-            self._queues.list_page(limit=QUEUES_SHOWN, after=None),
-            self._workers.count_states(),
-        )
-        workers = {count.state: count for count in counts}
-        return {
-            "span": span,
-            "failing": failing,
-            "late": late,
-            "upcoming": upcoming,
-            "health": health,
-            "steps": steps,
-            "rates": rates,
-            "day": day,
-            "queues": queues,
-            "workers": workers,
-            "clock_error_ms": self._clock.error_seconds * 1000,
-            "verdict": judge(failing=failing, late=late, workers=workers, steps=steps),
-        }
 
 
 @get("/", name="overview")
