@@ -62,6 +62,7 @@ from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
 from app.ui.house import House
+from app.ui.job_look import JobDesk
 from app.ui.login_limits import LoginLimits
 from app.ui.routes import dashboard
 from app.ui.templating import template_config
@@ -181,6 +182,7 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "execution_list": ExecutionListReads(engine),
         "durations": DurationReads(engine),
         "end_reads": EndReads(engine, clock),
+        "job_desk": JobDesk(TaskReads(engine), ZoneAliasStore(engine)),
         "job_reads": JobReads(engine),
         "story_reads": StoryReads(engine),
         "task_reads": TaskReads(engine),

@@ -13,6 +13,7 @@ from app.ui.headers import PAGE_HEADERS
 from app.ui.pages.events import events
 from app.ui.pages.execution_actions import EXECUTION_ACTIONS
 from app.ui.pages.executions import EXECUTION_LIST
+from app.ui.pages.job_form import JOB_FORM_PAGES
 from app.ui.pages.jobs import JOB_PAGES
 from app.ui.pages.login import log_in, log_out, probe, show_login
 from app.ui.pages.overview import OVERVIEW_PAGES
@@ -30,6 +31,7 @@ PAGES: list[ControllerRouterHandler] = [
     *OVERVIEW_PAGES,
     *QUEUE_PAGES,
     *JOB_PAGES,
+    *JOB_FORM_PAGES,
     *EXECUTION_LIST,
     *EXECUTION_ACTIONS,
     *TASK_PAGES,

@@ -9,6 +9,7 @@ from app import __version__
 from app.paths import TEMPLATES_DIR
 from app.ui import charts, execution_words, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
+from app.ui.job_form_words import wall
 
 
 def template_config() -> TemplateConfig[JinjaTemplateEngine]:
@@ -53,6 +54,7 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         rule_words=task_words.rule_words,
         short_id=words.short_id,
         size=words.size,
+        wall=wall,
         value_words=task_words.value_words,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
