@@ -29,6 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def nothing_remembered(site: Site) -> None:
     """Let each test read anew what the overview keeps for a moment."""
     house: House = site.house
+    house._overview._begun = None
     for reads in (house._overview, house._rates, house._queues._paces):
         for kept in vars(reads).values():
             if hasattr(kept, "_answers"):

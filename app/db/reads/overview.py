@@ -98,6 +98,8 @@ class OverviewReads:
         self._late = Recent(self._read_late, seconds=KEPT_SECONDS)
         self._upcoming = Recent(self._read_upcoming, seconds=KEPT_SECONDS)
         self._size = Recent(self._read_size, seconds=SIZE_KEPT_SECONDS)
+        self._begun: FirstSteps | None = None
+        """Nobody begins twice: once all steps have been taken, nobody looks again."""
 
     async def failing(self, limit: int) -> Failing:
         """Return the jobs that failed last."""
@@ -118,8 +120,12 @@ class OverviewReads:
 
     async def first_steps(self) -> FirstSteps:
         """Return which steps of beginning have been taken."""
+        if self._begun is not None:
+            return self._begun
         [row] = await self._rows(load("first_steps"))
-        return FirstSteps(**row)
+        steps = FirstSteps(**row)
+        self._begun = steps if steps.all_taken else None
+        return steps
 
     async def _read_failing(self, limit: int) -> Failing:
         rows = await self._rows(load("failing_jobs"), FAILURES_LOOKED_AT, limit)
