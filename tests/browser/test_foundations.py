@@ -67,8 +67,10 @@ def test_nothing_is_refreshed_under_somebody_who_is_busy(house: House, open_as: 
     page.evaluate(told)  # the server has looked again, and so has told this page's own stream
 
     expect(row).not_to_contain_text("Paused")
+    expect(page.locator("#live")).to_have_text("Paused")
     row.locator(".pick").uncheck()
     expect(row).to_contain_text("Paused")
+    expect(page.locator("#live")).to_have_text("Live")
 
 
 def test_live_updates_can_be_paused_and_say_so(open_as: OpenAs) -> None:

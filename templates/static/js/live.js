@@ -74,7 +74,8 @@ document.addEventListener("done", () => (TOPICS.forEach((topic) => changed.add(t
 
 function show() {
   const stale = Date.now() - heardAt > SILENCE_MS;
-  const state = paused ? "paused" : stale ? "stale" : lost ? "reconnecting" : "live";
+  const held = changed.size > 0 && isBusy(); // something has changed that is not shown yet
+  const state = paused || held ? "paused" : stale ? "stale" : lost ? "reconnecting" : "live";
   if (button.dataset.state === state && state !== "stale") return;
   button.dataset.state = state;
   word.textContent = { live: "Live", paused: "Paused", reconnecting: "Reconnecting", stale: `Stale since ${clock.format(heardAt + serverAhead)}` }[state];
