@@ -29,6 +29,9 @@ from app.db.reads.durations import DurationReads
 from app.db.reads.ends import EndReads
 from app.db.reads.execution_list import ExecutionListReads
 from app.db.reads.executions import ExecutionReads
+from app.db.reads.job_list import JobListReads
+from app.db.reads.job_policy import JobPolicyReads
+from app.db.reads.job_runs import JobRunReads
 from app.db.reads.jobs import JobReads
 from app.db.reads.overview import OverviewReads
 from app.db.reads.paces import PaceReads
@@ -63,6 +66,8 @@ from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
 from app.ui.house import House
 from app.ui.job_look import JobDesk
+from app.ui.job_detail import JobDetails
+from app.ui.job_rows import JobTable
 from app.ui.login_limits import LoginLimits
 from app.ui.routes import dashboard
 from app.ui.templating import template_config
@@ -175,15 +180,19 @@ def web_app(
 
 def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
     """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
+    audit, job_table = AuditReads(engine), JobTable(JobReads(engine), JobRunReads(engine))
     return {
-        "audit_reads": AuditReads(engine),
+        "audit_reads": audit,
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
         "execution_list": ExecutionListReads(engine),
         "durations": DurationReads(engine),
         "end_reads": EndReads(engine, clock),
         "job_desk": JobDesk(TaskReads(engine), ZoneAliasStore(engine)),
+        "job_details": JobDetails(job_table, JobPolicyReads(engine), audit),
+        "job_list": JobListReads(engine),
         "job_reads": JobReads(engine),
+        "job_table": job_table,
         "story_reads": StoryReads(engine),
         "task_reads": TaskReads(engine),
         "login_limits": LoginLimits(),

@@ -51,6 +51,11 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"{name}: {detail}", pointer=f"/{name}") from None
 
     @property
+    def path(self) -> str:
+        """Return the path of the list's page; a list within the page of one thing says its own."""
+        return self.PATH
+
+    @property
     def filters(self) -> dict[str, Any]:
         """Return the filters in force, by the names of their fields."""
         fields = msgspec.structs.asdict(self)
@@ -70,7 +75,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
         """Return the address of the list with these changes."""
         changed = msgspec.structs.replace(self, **changes)
         values = changed.filters | ({"cursor": changed.cursor} if changed.cursor else {})
-        return f"{self.PATH}?{urlencode(values)}" if values else self.PATH
+        return f"{self.path}?{urlencode(values)}" if values else self.path
 
     def window(self, limit: int = PAGE_ROWS) -> Window:
         """Return which page of the list to read. Raises `InvalidCursor`."""
@@ -78,4 +83,4 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _bound(self) -> dict[str, Any]:
-        return {"list": self.PATH, **self.filters}
+        return {"list": self.path, **self.filters}

@@ -29,7 +29,7 @@ def rows_url(query: ListQuery, *, ids: Iterable[UUID], top: Place | None) -> str
         values["cursor"] = query.cursor
     elif top:
         values["top"] = write_cursor(*top, {})
-    return f"{query.PATH}/rows?{urlencode(values, safe=',')}"
+    return f"{query.path}/rows?{urlencode(values, safe=',')}"
 
 
 def asked_ids(request: AnyRequest) -> list[UUID]:

@@ -13,8 +13,10 @@ from app.ui.headers import PAGE_HEADERS
 from app.ui.pages.events import events
 from app.ui.pages.execution_actions import EXECUTION_ACTIONS
 from app.ui.pages.executions import EXECUTION_LIST
+from app.ui.pages.job import JOB_PAGE
+from app.ui.pages.job_actions import JOB_ACTIONS
 from app.ui.pages.job_form import JOB_FORM_PAGES
-from app.ui.pages.jobs import JOB_PAGES
+from app.ui.pages.jobs import JOB_LIST
 from app.ui.pages.login import log_in, log_out, probe, show_login
 from app.ui.pages.overview import OVERVIEW_PAGES
 from app.ui.pages.queues import QUEUE_PAGES
@@ -30,7 +32,9 @@ PAGES: list[ControllerRouterHandler] = [
     *(show_login, probe, log_in, log_out, events),
     *OVERVIEW_PAGES,
     *QUEUE_PAGES,
-    *JOB_PAGES,
+    *JOB_LIST,
+    *JOB_PAGE,
+    *JOB_ACTIONS,
     *JOB_FORM_PAGES,
     *EXECUTION_LIST,
     *EXECUTION_ACTIONS,

@@ -6,8 +6,9 @@ from litestar.template import TemplateConfig
 from markupsafe import Markup
 
 from app import __version__
+from app.domain.schedule_words import rhythm
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, execution_words, task_words, words
+from app.ui import charts, execution_words, run_strip, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
 from app.ui.job_form_words import wall
 
@@ -25,6 +26,9 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
     environment.globals |= {
         "asset": asset_urls(STATIC_DIR).__getitem__,
         "bars": charts.bars,
+        "rhythm": rhythm,
+        "run_bars": run_strip.run_bars,
+        "run_strokes": run_strip.run_strokes,
         "sparkline": charts.sparkline,
         "version": __version__,
     }
@@ -54,6 +58,8 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         rule_words=task_words.rule_words,
         short_id=words.short_id,
         size=words.size,
+        strip_words=run_strip.strip_words,
+        weekday=words.weekday,
         wall=wall,
         value_words=task_words.value_words,
     )

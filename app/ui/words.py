@@ -1,5 +1,6 @@
 """What pages say: times, durations and errors in words."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MONTH_SECONDS = 30 * 86_400
 _ERROR_CHARACTERS = 200
 _VALUE_CHARACTERS = 60
+_MOST_DIFFERENCES = 50
 _BESIDE_THE_POINT = frozenset({"version", "created_at"})
 """Columns that say nothing about a change that the row does not say itself."""
 
@@ -34,6 +36,11 @@ def absolute(instant: datetime, zone: Zone) -> str:
 def clock(instant: datetime, zone: Zone) -> str:
     """Return the time of day in a zone: `10:00:00`."""
     return f"{instant.astimezone(zone.info):%H:%M:%S}"
+
+
+def weekday(instant: datetime, zone: Zone) -> str:
+    """Return the day of the week in a zone: `Tue`."""
+    return ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[instant.astimezone(zone.info).weekday()]
 
 
 def capped(count: int, most: int) -> str:
@@ -120,11 +127,28 @@ def deed(action: str) -> str:
 
 
 def differences(change: ChangeView) -> list[tuple[str, str, str]]:
-    """Return what a change of something changed: column, old value, new value. Of what is new or gone, nothing."""
+    """Return what a change of something changed: column, old value, new value. Of what is new or gone, nothing.
+
+    Of objects, such as parameters, their fields that changed: `parameters.region`.
+    """
     if change.before is None or change.after is None:
         return []
-    names = sorted((change.before.keys() | change.after.keys()) - _BESIDE_THE_POINT)
-    return [(name, _brief(change.before.get(name)), _brief(change.after.get(name))) for name in names]
+    before, after = (
+        {k: v for k, v in side.items() if k not in _BESIDE_THE_POINT}
+        for side in (change.before, change.after)
+    )
+    return [(name, _brief(old), _brief(new)) for name, old, new in _differing(before, after)][
+        :_MOST_DIFFERENCES
+    ]
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from ((f"{name}.{inner}", one, other) for inner, one, other in _differing(old, new))
+        elif old != new:
+            yield name, old, new
 
 
 def _brief(value: Any) -> str:  # noqa: ANN401 - any JSON value

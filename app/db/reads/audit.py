@@ -34,10 +34,15 @@ class AuditReads:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def of(self, target_type: str, target_id: str, *, limit: int) -> list[ChangeView]:
-        """Return the newest changes of one thing, the newest first."""
+    async def of(
+        self, target_type: str, target_id: str, *, limit: int, before: int | None = None
+    ) -> list[ChangeView]:
+        """Return the newest changes of one thing, the newest first; `before`: those older than that one."""
+        statement = _newest(target_type, target_id, limit)
+        if before is not None:
+            statement = statement.where(audit_log.c.audit_id < before)
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(_newest(target_type, target_id, limit))).all()
+            rows = (await connection.execute(statement)).all()
         return [msgspec.convert(row, ChangeView, from_attributes=True) for row in rows]
 
 

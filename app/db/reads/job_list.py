@@ -202,10 +202,10 @@ def _failing_statement(filters: JobListFilters, window: Window) -> Select[Any]:
     failures = (
         _failures().limit(MOST_FAILURES).cte("failures").prefix_with("MATERIALIZED", dialect="postgresql")
     )
+    last = func.max(failures.c.scheduled_time).label("scheduled_time")
     newest = (
-        select(failures)
-        .distinct(failures.c.job_id)
-        .order_by(failures.c.job_id, failures.c.scheduled_time.desc())
+        select(failures.c.shard, failures.c.job_id, last)
+        .group_by(failures.c.shard, failures.c.job_id)
         .cte("newest")
     )
     h = execution_history.c

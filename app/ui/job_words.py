@@ -1,0 +1,131 @@
+"""What the page of a job says: its policy in words, and how its runs went in figures."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.db.reads.job_policy import JobPolicy
+from app.db.reads.job_runs import Run
+from app.db.reads.jobs import JobView, ScheduleView
+from app.domain.cron import parse
+from app.domain.errors import InvalidInput
+from app.domain.retry import Backoff, RetryPolicy
+from app.ui.words import duration, pretty
+
+PRIORITIES = ("critical", "high", "normal", "low")
+MOST_JSON_CHARACTERS = 20_000
+"""Of parameters on a page."""
+_SHOWN_DELAYS = 3
+
+_OVERLAP = {
+    "allow": "a run begins when it is due, whether or not an earlier one still runs",
+    "skip": "a run is skipped while an earlier one still runs",
+    "queue": "a run waits until the earlier one has ended",
+    "cancel_running": "a run that is due cancels the earlier one",
+}
+_MISFIRE = {
+    "skip": "skipped",
+    "run_once": "made up for by one run",
+    "run_all": "all made up for",
+}
+_GAP = {"run_after_gap": "run when the clock goes on", "skip": "are skipped"}
+_FOLD = {"first": "run the first time", "second": "run the second time", "both": "run both times"}
+
+
+class Rule(NamedTuple):
+    """A part of a job's policy: what it concerns, and what holds."""
+
+    name: str
+    words: str
+    whose: str = ""
+    """Whose it is, where it is not the job's own."""
+
+
+class Sample(NamedTuple):
+    """How long runs took and how many began late, of so many."""
+
+    runs: int
+    p50: float | None
+    """Seconds that half of the completed runs stayed below."""
+    p95: float | None
+    late: int
+
+
+def policy_rules(job: JobView, policy: JobPolicy | None) -> list[Rule]:
+    """Return what holds for a job's runs."""
+    rules = [Rule("Overlap", _OVERLAP[job.overlap])]
+    if job.schedule.type in {"RECURRING", "INTERVAL"}:
+        rules.append(Rule("Missed runs", misfire_words(job.schedule)))
+    if _has_time_of_day(job.schedule):
+        words = f"times that it jumps over {_GAP[job.schedule.gap]}, times that come twice {_FOLD[job.schedule.fold]}"
+        rules.append(Rule("Clock changes", words))
+    if policy is not None:
+        rules += _limits(job, policy)
+    return rules
+
+
+def misfire_words(schedule: ScheduleView) -> str:
+    """Return what becomes of instants that nobody planned in time."""
+    if schedule.misfire == "run_all":
+        return _MISFIRE["run_all"]
+    return f"what was missed by more than {duration(schedule.misfire_grace_seconds)} is {_MISFIRE[schedule.misfire]}"
+
+
+def retry_words(count: int, backoff: Backoff) -> str:
+    """Return how often a run is tried again and after how long: `3 retries, after 1 s, 2 s, 4 s`."""
+    if count == 0:
+        return "not retried"
+    delays = [
+        duration(backoff.delay_after(number, jitter=0)) for number in range(1, count + 1)[:_SHOWN_DELAYS]
+    ]
+    if count == 1 or backoff.policy is RetryPolicy.FIXED:
+        return f"{count} {'retry' if count == 1 else 'retries, each'} after {delays[0]}"
+    last = duration(backoff.delay_after(count, jitter=0))
+    return f"{count} retries, after {', '.join(delays)}{f' … {last}' if count > _SHOWN_DELAYS else ''}"
+
+
+def sample_of(runs: Sequence[Run], *, max_delay_ms: float) -> Sample:
+    """Measure runs."""
+    seconds = sorted(run.seconds for run in runs if run.status == "COMPLETED" and run.seconds is not None)
+    late = sum(run.lateness_ms is not None and run.lateness_ms > max_delay_ms for run in runs)
+    return Sample(len(runs), _quantile(seconds, 0.5), _quantile(seconds, 0.95), late)
+
+
+def shown_parameters(job: JobView) -> tuple[str, int]:
+    """Return the parameters as text, bounded, and how many characters that leaves out."""
+    text = pretty(job.parameters)
+    return text[:MOST_JSON_CHARACTERS], max(0, len(text) - MOST_JSON_CHARACTERS)
+
+
+def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
+    retries = retry_words(policy.max_retries, policy.backoff)
+    priority = f"{policy.priority} {PRIORITIES[policy.priority]}"
+    return [
+        Rule("When it fails", retries, _whose(job.max_retries)),
+        Rule("Time-out", f"after {duration(policy.timeout_seconds)}", _whose(job.timeout_seconds)),
+        Rule("Queue", policy.queue, _whose(job.queue)),
+        Rule("Priority", priority, _whose(job.priority)),
+    ]
+
+
+def _whose(own: object) -> str:
+    return "as its task says" if own is None else ""
+
+
+def _has_time_of_day(schedule: ScheduleView) -> bool:
+    """Tell whether the clock may jump over its times, or show them twice."""
+    if schedule.expression is None or schedule.timezone == "UTC":
+        return False
+    try:
+        return not parse(schedule.expression).follows_elapsed_time
+    except InvalidInput:
+        return False
+
+
+def _quantile(ascending: Sequence[float], share: float) -> float | None:
+    """Return the value that this share of the values does not exceed; between two of them in proportion."""
+    if not ascending:
+        return None
+    place = share * (len(ascending) - 1)
+    low = int(place)
+    high = min(low + 1, len(ascending) - 1)
+    return ascending[low] + (ascending[high] - ascending[low]) * (place - low)
