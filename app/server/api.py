@@ -28,6 +28,8 @@ from app.db.reads.changes import ChangeReads
 from app.db.reads.durations import DurationReads
 from app.db.reads.ends import EndReads
 from app.db.reads.execution_list import ExecutionListReads
+from app.db.reads.execution_log import LogReads
+from app.db.reads.execution_story import ExecutionStories
 from app.db.reads.executions import ExecutionReads
 from app.db.reads.job_list import JobListReads
 from app.db.reads.job_policy import JobPolicyReads
@@ -186,6 +188,8 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
         "execution_list": ExecutionListReads(engine),
+        "stories": ExecutionStories(engine),
+        "log_reads": LogReads(engine),
         "durations": DurationReads(engine),
         "end_reads": EndReads(engine, clock),
         "job_desk": JobDesk(TaskReads(engine), ZoneAliasStore(engine)),

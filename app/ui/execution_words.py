@@ -1,11 +1,31 @@
 """What pages say of executions."""
 
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from app.db.reads.execution_list import ListedExecution
+from app.db.reads.execution_story import ExecutionStory
 from app.domain.errors import InvalidInput
+from app.domain.failures import Category
+from app.domain.statuses import Disposition, Status
 from app.domain.time_text import parse_instant
 from app.domain.timezones import Zone
+from app.ui.log_text import log_text
+from app.ui.words import pretty
+
+JSON_LINES = 20
+"""Open on a page; what follows is folded."""
+JSON_CHARACTERS = 16_000
+"""On a page at all."""
+
+
+class ShownJson(NamedTuple):
+    """JSON as a page shows it: its beginning, what is folded, and how much is left out."""
+
+    head: str
+    rest: str
+    rest_lines: int
+    cut: int
 
 
 def listed_error(execution: ListedExecution) -> str:
@@ -27,3 +47,68 @@ def local_time(text: str | None, zone: Zone) -> str:
 def precise(instant: datetime, zone: Zone) -> str:
     """Return the time of day to the millisecond: `10:00:00.123`."""
     return instant.astimezone(zone.info).strftime("%H:%M:%S.%f")[:-3]
+
+
+def meaning(story: ExecutionStory, now: datetime) -> str:
+    """Return what an execution's status means, in a sentence."""
+    execution = story.execution
+    if execution.completed_at is not None:
+        return _end(story)
+    if execution.status in {Status.PENDING, Status.RETRYING}:
+        return _wait(story, now)
+    if execution.status is Status.RUNNING and story.setting.cancel_requested_at is not None:
+        return "It runs, and its worker has been asked to stop it."
+    return _STANDS[execution.status]
+
+
+_STANDS = {
+    Status.BLOCKED: "It waits for what it depends on.",
+    Status.SCHEDULED: "A worker holds it ready, and starts it on the dot.",
+    Status.RUNNING: "A worker runs it, and renews its lease while it does.",
+}
+
+
+def _wait(story: ExecutionStory, now: datetime) -> str:
+    execution = story.execution
+    if story.setting.held:
+        return "It waits: its job is paused, and it runs when that is resumed."
+    if execution.due_at <= now:
+        return "It is due, and waits for a worker to take it."
+    if execution.status is Status.RETRYING:
+        return f"Attempt {execution.attempt_number} did not succeed; it waits for the next one."
+    return "It waits for its instant."
+
+
+def _end(story: ExecutionStory) -> str:
+    execution = story.execution
+    match execution.status:
+        case Status.COMPLETED:
+            late = execution.disposition is Disposition.LATE
+            return "It has done its work" + (", but started later than its queue promises." if late else ".")
+        case Status.CANCELLED:
+            return "It was cancelled" + (
+                " while it ran." if story.execution.started_at else " before it began."
+            )
+        case Status.SKIPPED:
+            return f"It was passed over: {execution.disposition.replace('_', ' ')}."
+        case _:
+            return _failed(story)
+
+
+def _failed(story: ExecutionStory) -> str:
+    execution = story.execution
+    if execution.attempt_number < execution.max_attempts:
+        kind = (execution.error.category if execution.error else Category.UNKNOWN).replace("_", " ")
+        attempt = f"attempt {execution.attempt_number} of {execution.max_attempts}"
+        return f"It failed for good at {attempt}: what fails like this ({kind}) is not tried again."
+    if execution.max_attempts == 1:
+        return "Its only attempt failed."
+    return f"It failed for good: all {execution.max_attempts} attempts did."
+
+
+def json_shown(value: Any) -> ShownJson:  # noqa: ANN401 - any JSON value
+    """Return JSON for people, what is long folded and what is very long cut."""
+    whole = pretty(value)
+    lines = log_text(whole[:JSON_CHARACTERS], JSON_CHARACTERS).split("\n")
+    head, rest = lines[:JSON_LINES], lines[JSON_LINES:]
+    return ShownJson("\n".join(head), "\n".join(rest), len(rest), max(len(whole) - JSON_CHARACTERS, 0))

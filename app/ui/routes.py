@@ -11,6 +11,7 @@ from app.ui.csrf import csrf_guard
 from app.ui.errors import PAGE
 from app.ui.headers import PAGE_HEADERS
 from app.ui.pages.events import events
+from app.ui.pages.execution import EXECUTION_DETAIL
 from app.ui.pages.execution_actions import EXECUTION_ACTIONS
 from app.ui.pages.executions import EXECUTION_LIST
 from app.ui.pages.job import JOB_PAGE
@@ -37,6 +38,7 @@ PAGES: list[ControllerRouterHandler] = [
     *JOB_ACTIONS,
     *JOB_FORM_PAGES,
     *EXECUTION_LIST,
+    *EXECUTION_DETAIL,
     *EXECUTION_ACTIONS,
     *TASK_PAGES,
     *TASK_FORMS,

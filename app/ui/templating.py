@@ -8,7 +8,7 @@ from markupsafe import Markup
 from app import __version__
 from app.domain.schedule_words import rhythm
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, execution_words, run_strip, task_words, words
+from app.ui import charts, execution_words, log_text, run_strip, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
 from app.ui.job_form_words import wall
 
@@ -44,9 +44,11 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         duration=words.duration,
         error_line=words.error_line,
         handler=task_words.handler,
+        json_shown=execution_words.json_shown,
         lateness=words.lateness,
         listed_error=execution_words.listed_error,
         local_time=execution_words.local_time,
+        log_text=log_text.log_text,
         percent=words.percent,
         plain=plain,
         precise=execution_words.precise,

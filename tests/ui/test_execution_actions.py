@@ -51,7 +51,7 @@ async def test_running_again_leads_to_the_new_execution(ada: httpx.AsyncClient, 
     from_list = await send(ada, f"/executions/{execution_id}/retry", {"next": "/executions?status=FAILED"})
     listed = Html((await ada.get("/executions")).text)
     [first] = await pool.fetch("SELECT execution_id FROM onthedot.executions")
-    followed = await send(ada, f"/executions/{execution_id}/retry", {"follow": "1"})
+    followed = await send(ada, f"/executions/{execution_id}/retry?follow=1")
     [second] = await pool.fetch(
         "SELECT execution_id FROM onthedot.executions ORDER BY execution_id DESC LIMIT 1"
     )

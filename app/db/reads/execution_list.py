@@ -222,7 +222,11 @@ def _count_statement(number: int, walk: Walk) -> Select[Any]:
     )
     matched = func.count().filter(passed.c.matches)
     to_the_end = (func.count() < most).label("to_the_end")
-    columns: list[ColumnElement[Any]] = [literal(number).label("number"), matched.label("matched"), to_the_end]
+    columns: list[ColumnElement[Any]] = [
+        literal(number).label("number"),
+        matched.label("matched"),
+        to_the_end,
+    ]
     return select(*columns).select_from(passed)
 
 

@@ -53,7 +53,7 @@ async def retry_execution(
     form = await Form.sent(visit.request)
     await _one(execution_list, execution_id)
     new_id = await changes.retry_execution(execution_id, by=visit.principal)
-    if form.text("follow"):
+    if visit.request.query_params.get("follow"):
         return moved(visit, Flash("It runs again: this is the new execution."), to=f"/executions/{new_id}")
     flash = Flash("It runs again, as a new execution.", link=f"/executions/{new_id}", link_text="Open it")
     return done(visit, flash, to=form.back_to("/executions"))
