@@ -35,11 +35,15 @@ class Violation(msgspec.Struct, frozen=True):
 Violations: TypeAlias = Iterator[Violation]
 
 
-def explaining(history: History, run: Run, freed_at: float) -> Fault | None:
-    """Return the fault that struck a run before its lease was taken from it: one of its process, or of all."""
+def explaining(history: History, life: Life, run: Run) -> Fault | None:
+    """Return the fault that struck a run's worker while it had its lease: one of its process, or of all."""
+    granted, freed = life.grant(run.epoch), life.freeing(run.epoch)
+    if granted is None or freed is None:
+        return None
+    since, until = history.moment(granted.at), history.moment(freed.at)
     for fault in history.faults:
         struck = fault.target in {"all", "database", f"pid {run.start.pid}"}
-        if struck and fault.began <= freed_at and fault.ended >= run.start.at:
+        if struck and fault.began <= until and fault.ended >= since:
             return fault
     return None
 
@@ -51,5 +55,5 @@ def why_again(history: History, life: Life, run: Run) -> str:
         return "unexplained"
     if freed.outcome in {"failed", "timeout"}:
         return "retry"
-    fault = explaining(history, run, history.moment(freed.at))
+    fault = explaining(history, life, run)
     return fault.kind if fault else "unexplained"

@@ -7,7 +7,7 @@ import msgspec
 
 from tests.chaos import ends, rows, runs
 from tests.chaos.bounds import Bounds, Violation, why_again
-from tests.chaos.history import History
+from tests.chaos.history import History, Run
 
 INVARIANTS = rows.INVARIANTS | runs.INVARIANTS | ends.INVARIANTS
 SOFT = frozenset({"I9", "I10"})
@@ -24,7 +24,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     duplicate_start_explained: int
     duplicate_start_unexplained: int
     overlapping_runs: int
-    """Duplicates whose first run was still under way when the second one began."""
+    """Duplicates that were under way at the same time."""
     duplicate_completion: int
     stale_accepted: int
     early: int
@@ -93,6 +93,13 @@ def _duplicates(history: History) -> list[str]:
 
 
 def _overlapping(history: History) -> int:
-    """Count runs that began while an earlier one of the same execution was still under way."""
+    """Count runs during which another run of the same execution was under way."""
     pairs = [pair for those in history.runs.values() for pair in pairwise(those)]
-    return sum(bool(run.end and run.end.at > following.start.at) for run, following in pairs)
+    return sum(_overlap(one, other) for one, other in pairs)
+
+
+def _overlap(one: Run, other: Run) -> bool:
+    """Tell whether both were under way at some moment; one that never came to an end was killed."""
+    if one.end is None or other.end is None:
+        return False
+    return max(one.start.at, other.start.at) < min(one.end.at, other.end.at)

@@ -241,7 +241,8 @@ def _runs(effects: Iterable[Effect]) -> dict[str, list[Run]]:
     found: dict[str, list[Run]] = defaultdict(list)
     for run in begun.values():
         found[run.start.execution_id].append(run)
-    return {key: sorted(runs, key=lambda run: run.start.at) for key, runs in found.items()}
+    # By lease: a worker that was frozen may begin what another one has long completed.
+    return {key: sorted(runs, key=lambda run: (run.start.token, run.start.at)) for key, runs in found.items()}
 
 
 def _lives(changes: Iterable[Change]) -> dict[str, Life]:

@@ -67,10 +67,10 @@ def restarts(history: History) -> Iterator[tuple[str, str, float]]:
             freed = life.freeing(run.epoch)
             if freed is None or freed.outcome != "lost":
                 continue
-            fault = explaining(history, run, history.moment(freed.at))
+            fault = explaining(history, life, run)
             if fault:
                 since = fault.began if fault.target.startswith("pid ") else fault.ended
-                yield life.execution_id, fault.target, following.start.at - max(since, run.start.at)
+                yield life.execution_id, fault.target, max(0.0, following.start.at - max(since, run.start.at))
 
 
 def recovers(history: History, bounds: Bounds) -> Violations:

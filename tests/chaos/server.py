@@ -7,14 +7,16 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import psutil
 import psycopg
 
 from app.db.cluster import Cluster
+from app.db.embedded import EmbeddedPostgres
 from app.db.migrate import upgrade
 from app.db.postmaster import Postmaster
 from app.db.server_account import ServerAccount
@@ -67,6 +69,21 @@ class ChaosServer:
             password=secrets.token_urlsafe(),
         )
 
+    @classmethod
+    def prepare_embedded(cls, data_dir: Path) -> Self:
+        """Make an onthedot's own server in its data folder, so that its log can be read, and leave it to onthedot."""
+        data_dir.mkdir(mode=0o711)
+        embedded = EmbeddedPostgres(data_dir, max_connections=CONNECTIONS)
+        dsn = embedded.start()
+        embedded.stop()
+        made = replace(
+            cls._at(data_dir), address=ServerAddress.from_dsn(dsn), password=urlsplit(dsn).password or ""
+        )
+        made.cluster.run_alone(f"ALTER ROLE {OWNER} SUPERUSER REPLICATION")
+        with (made.cluster.folder / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in READABLE.items())
+        return made
+
     @property
     def dsn(self) -> str:
         """Return where the database is."""
@@ -112,9 +129,10 @@ class ChaosServer:
         shutil.rmtree(self.directory)
 
     def query(self, text: str, *values: object) -> list[tuple[object, ...]]:
-        """Return the rows of a query."""
+        """Return the rows of a query; of a command none."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
-            return connection.execute(text, values).fetchall()  # type: ignore[arg-type]  # our own text
+            cursor = connection.execute(text, values or None)  # type: ignore[arg-type]  # our own text
+            return cursor.fetchall() if cursor.description else []
 
     def _end(self, processes: list[psutil.Process], how: signal.Signals) -> None:
         for process in processes:

@@ -354,6 +354,18 @@ def test_an_explained_start_is_counted_by_its_fault() -> None:
     assert verdict.is_safe
 
 
+def test_a_thawed_worker_that_begins_what_is_over_is_explained() -> None:
+    story = Story()
+    told = story.job().claim()
+    story.break_("pid 1", seconds=LEASE_SECONDS, kind="freeze")
+    told.reap().run(pid=2)
+    start = msgspec.structs.replace(story.effects[0], pid=1, token=told.token - 2, at=story.tick())
+    story.effects += [start, msgspec.structs.replace(start, phase="stopped", at=story.tick())]
+
+    assert judge(story).violations == []
+    assert judge(story).explained == {"freeze": 1}
+
+
 def test_a_run_that_goes_on_beside_its_successor_is_an_overlap() -> None:
     story = Story()
     told = story.job().claim().start()

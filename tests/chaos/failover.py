@@ -1,0 +1,124 @@
+"""A synchronous standby takes over, and the old primary, which nobody has shot, comes back as if nothing had been."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+
+from app.db.postmaster import Postmaster
+from app.db.server_address import ServerAddress
+from tests.chaos.figures import most
+from tests.chaos.house import wait_for
+from tests.chaos.producer import Mix
+from tests.chaos.scenario import Result, Scenario
+from tests.chaos.scene import Scene, Setup
+from tests.chaos.server import ChaosServer
+from tests.chaos.wal import PLUGIN, SLOT
+
+BACK_SECONDS = 10.0
+APPLIED = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'"
+
+
+def fail_over(scene: Scene) -> None:
+    """Freeze the primary, promote the standby, let the house find it, and thaw the old one."""
+    primary = ChaosServer.create(scene.folder / "primary", settings={"wal_log_hints": "on"})
+    scene.callback(_destroy, primary)
+    primary.migrate()
+    standby = standby_of(primary, scene.folder / "standby")
+    scene.callback(_destroy, standby)
+    hosts = f"127.0.0.1:{primary.address.port},127.0.0.1:{standby.address.port}"
+    account = f"{primary.dsn.split('@')[0]}@"
+    scene.server = standby
+    dsn = f"{account}{hosts}/onthedot?target_session_attrs=read-write"
+    scene.start_house(DATABASE_URL=dsn, MIGRATE_DATABASE_URL=primary.dsn)
+    scene.begin_load()
+    scene.pause(4.5, 5.5)
+    with scene.broken("failover", "database"):
+        primary.send_signal(signal.SIGSTOP)
+        standby.query("SELECT pg_promote(true, 60)")
+    scene.pause(6.0, 8.0)
+    with scene.broken("zombie thawed", "database"):
+        primary.send_signal(signal.SIGCONT)
+        scene.pause(3.0, 4.0)
+    scene.notes.append(f"the zombie has {_finished(primary)} finished, the new primary {_finished(standby)}")
+    scene.pause(2.0, 3.0)
+
+
+def standby_of(primary: ChaosServer, directory: Path) -> ChaosServer:
+    """Make a synchronous standby, with a slot on it by which its commits can be read, also after its promotion."""
+    directory.mkdir()
+    directory.chmod(0o711)
+    made = replace(
+        ChaosServer._at(directory), address=ServerAddress.on_free_port(), password=primary.password
+    )
+    connection = f"{primary.dsn}?application_name=standby"
+    made.cluster.folder.mkdir()
+    _give(made)
+    made.cluster.run(
+        "pg_basebackup", f"--dbname={connection}", f"--pgdata={made.cluster.folder}", "--write-recovery-conf",
+        "--checkpoint=fast", "--wal-method=stream",
+    )  # fmt: skip
+    with (made.cluster.folder / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
+        file.write(f"port = {made.address.port}\nhot_standby_feedback = on\n")
+        file.write("unix_socket_directories = ''\n")
+    made = replace(made, postmaster=Postmaster(made.cluster, socket_folder=directory))
+    made.start()
+    _make_slot_on(made, primary)
+    for setting in ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'"):
+        primary.query(f"ALTER SYSTEM SET {setting}")
+    primary.query("SELECT pg_reload_conf()")
+    assert wait_for(lambda: primary.query(APPLIED) == [(1,)], seconds=30), "the standby is not synchronous"
+    return made
+
+
+def _make_slot_on(standby: ChaosServer, primary: ChaosServer) -> None:
+    """Make the slot; it waits until the primary says which transactions are under way."""
+    with psycopg.connect(standby.dsn, autocommit=True) as connection:
+        pipeline = connection.pgconn
+        pipeline.send_query(f"SELECT pg_create_logical_replication_slot('{SLOT}', '{PLUGIN}')".encode())
+        assert wait_for(lambda: _is_made(pipeline, primary), seconds=30), "the standby makes no slot"
+
+
+def _is_made(pipeline: psycopg.pq.abc.PGconn, primary: ChaosServer) -> bool:
+    primary.query("SELECT pg_log_standby_snapshot()")
+    pipeline.consume_input()
+    return not pipeline.is_busy()
+
+
+def _give(server: ChaosServer) -> None:
+    """Let the server's account write into its folder."""
+    server.cluster._account.take_over(server.directory)
+    server.cluster.folder.chmod(0o700)
+
+
+def _finished(server: ChaosServer) -> int:
+    return int(str(server.query("SELECT count(*) FROM onthedot.execution_history")[0][0]))
+
+
+def _destroy(server: ChaosServer) -> None:
+    server.send_signal(signal.SIGCONT)
+    server.stop_at_once()
+    shutil.rmtree(server.directory, ignore_errors=True)
+
+
+def back_in_time(result: Result) -> Iterator[str]:
+    """Promise a first start on the new primary within 10 s."""
+    first = most([each.first_start for each in result.returns if each.kind == "failover"])
+    if first is None or first > BACK_SECONDS:
+        yield f"the first start after the failover came after {first or float('inf'):.2f} s"
+
+
+SCENARIOS = [
+    Scenario(
+        name="failover, zombie thawed",
+        bar="0 acknowledged lost, 0 stale accepted, back within 10 s",
+        full=1,
+        sample=1,
+        setup=Setup(mix=Mix(seconds=(0.0, 0.5)), per_second=30),
+        act=fail_over,
+        judge=back_in_time,
+    )
+]

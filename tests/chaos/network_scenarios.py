@@ -1,0 +1,138 @@
+"""The network between onthedot and PostgreSQL: silent, slow, and losing replies after the commit."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from tests.chaos.journals import now
+from tests.chaos.producer import Mix
+from tests.chaos.scenario import NotRun, Result, Scenario
+from tests.chaos.scenarios import restarted_in_time
+from tests.chaos.scene import Scene, Setup
+
+WAYS = (frozenset({"up", "down"}), frozenset({"up"}), frozenset({"down"}))
+LOSS_SECONDS = 20.0
+STATEMENTS = ("create_jobs", "claim_due", "claim_ahead", "arm", "renew", "settle", "retry", "release")
+
+
+def fall_silent(scene: Scene) -> None:
+    """Let nothing through for a while: in both directions, or in one."""
+    scene.put_up()
+    scene.begin_load()
+    assert scene.proxy
+    longest = 60.0 if scene.times > 3 else 8.0
+    for number in range(scene.times):
+        scene.pause(4.0, 6.0)
+        ways = WAYS[number % len(WAYS)]
+        with scene.broken("black hole", "database", detail="+".join(sorted(ways))):
+            scene.proxy.silent = ways
+            scene.pause(3.0, longest if number % 4 == 0 else 8.0)
+            scene.proxy.silent = frozenset()
+    scene.pause(8.0, 10.0)
+
+
+def reset_connections(scene: Scene) -> None:
+    """Reset every connection at once."""
+    scene.put_up()
+    scene.begin_load()
+    assert scene.proxy
+    for _ in range(scene.times):
+        scene.pause(1.5, 2.5)
+        with scene.broken("reset", "database"):
+            scene.proxy.reset()
+    scene.pause(3.0, 4.0)
+
+
+def lose(scene: Scene, statement: str, what: str) -> None:
+    """Lose the reply to a statement once it is committed, or the statement itself."""
+    scene.put_up()
+    scene.begin_load()
+    lost = 0
+    for _ in range(scene.times):
+        scene.pause(1.0, 2.0)
+        lost += _lose_one(scene, statement, what)
+    if not lost:
+        raise NotRun(f"no {statement} came by to be lost")
+    scene.notes.append(f"{lost} lost")
+    scene.pause(1.5 * scene.setup.lease_seconds, 2 * scene.setup.lease_seconds)
+
+
+def _lose_one(scene: Scene, statement: str, what: str) -> bool:
+    assert scene.proxy
+    began = now()
+    loss = scene.proxy.lose(f"-- {statement}:", what)
+    if statement == "release":
+        _provoke_release(scene)
+    done = loss.done.wait(LOSS_SECONDS)
+    if done:
+        # Whatever the reply told nobody knows until it is found out: by looking again, or when leases run out.
+        scene.note(f"{what} of {statement} lost", "database", began=began, ended=now())
+    scene.proxy.loss = None
+    return done
+
+
+def _provoke_release(scene: Scene) -> None:
+    """Stop a worker in order: it gives back what it has leased ahead."""
+    workers = scene.house.processes("worker")
+    if workers:
+        with scene.broken("worker stopped", f"pid {workers[0]}"):
+            with suppress(ProcessLookupError):
+                os.kill(workers[0], signal.SIGTERM)
+            time.sleep(0.2)
+
+
+def as_promised(result: Result) -> Iterator[str]:
+    """Promise that leases are as promised: whoever lost one, others have it in time."""
+    yield from restarted_in_time(result)
+
+
+def _losing(statement: str, what: str) -> Scenario:
+    act: Callable[[Scene], None] = partial(lose, statement=statement, what=what)
+    return Scenario(
+        name=f"{what} of {statement} lost",
+        bar="0 lost, 0 doubled",
+        full=3,
+        sample=1,
+        setup=Setup(
+            lease_seconds=2.0,
+            per_second=40,
+            proxied=True,
+            mix=Mix(seconds=(0.0, 1.5), ahead=0.5, failing=0.2),
+        ),
+        act=act,
+        judge=nothing_doubled,
+    )
+
+
+def nothing_doubled(result: Result) -> Iterator[str]:
+    """Promise that nothing is created or completed twice; what runs again had not been known to run."""
+    if result.verdict.counts.duplicate_completion:
+        yield f"{result.verdict.counts.duplicate_completion} completed twice"
+    if result.verdict.counts.overlapping_runs:
+        yield f"{result.verdict.counts.overlapping_runs} ran twice at the same time"
+
+
+SCENARIOS = [
+    Scenario(
+        name="black hole",
+        bar="leases as promised",
+        full=20,
+        sample=2,
+        setup=Setup(proxied=True, per_second=30),
+        act=fall_silent,
+        judge=as_promised,
+    ),
+    Scenario(
+        name="connections reset",
+        bar="0 lost, 0 doubled",
+        full=20,
+        sample=2,
+        setup=Setup(proxied=True, per_second=30),
+        act=reset_connections,
+        judge=nothing_doubled,
+    ),
+    *(_losing(statement, what) for statement in STATEMENTS for what in ("reply", "request")),
+]

@@ -1,0 +1,219 @@
+"""One scenario's stage: a server, perhaps a proxy, a house, producers; a nemesis that writes down what it breaks."""
+
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import psycopg
+
+from app.db.server_account import EmbeddedServerError
+from app.db.server_address import DATABASE, LOOPBACK, OWNER
+from tests.chaos.history import Snapshot, save_changes
+from tests.chaos.house import House, wait_for
+from tests.chaos.journals import Clock, Fault, Journal, now
+from tests.chaos.producer import Mix, Producer
+from tests.chaos.proxy import Proxy
+from tests.chaos.server import ChaosServer
+from tests.chaos.wal import make_slot, read_slot
+
+QUIET_SECONDS = 120.0
+"""How long after the last fault everything has to end."""
+LIVE = "SELECT count(*) FROM onthedot.executions"
+SNAPSHOT = """
+    SELECT (SELECT count(*) FROM onthedot.executions), (SELECT count(*) FROM onthedot.execution_history),
+           (SELECT count(*) FROM onthedot.executions WHERE status IN ('SCHEDULED', 'RUNNING')),
+           (SELECT count(*) FROM pg_locks WHERE NOT granted),
+           (SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND state LIKE 'idle in transaction%'
+               AND state_change < now() - interval '1 s')"""
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scenario needs."""
+
+    lease_seconds: float = 3.0
+    workers: int = 2
+    per_second: float = 60.0
+    batch: int = 1
+    producers: int = 2
+    mix: Mix = Mix()
+    proxied: bool = False
+    house: dict[str, str] = {}
+
+
+class Scene:
+    """Puts the stage up, lets things be broken on it, and takes down what happened."""
+
+    def __init__(self, folder: Path, setup: Setup, *, seed: int, times: int) -> None:
+        self.folder, self.setup, self.seed, self.times = folder, setup, seed, times
+        self.random = random.Random(seed)  # noqa: S311 - the same for the same seed
+        self.server: ChaosServer
+        self.house: House
+        self.proxy: Proxy | None = None
+        self.notes: list[str] = []
+        """What else was seen; shown with the figures."""
+        self._stack = ExitStack()
+        self._producers: list[Producer] = []
+        self._own: list[Producer] = []
+        self._faults = Journal(folder / "faults.jsonl")
+        self._clocks = Journal(folder / "clocks.jsonl")
+        self._asked = Journal(folder / "asked.jsonl")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for producer in self._producers:
+            producer.stop()
+        self._stack.close()
+
+    def put_up(self, server: ChaosServer | None = None, *, dsn: str | None = None) -> None:
+        """Start server and house; what is committed from now on can be read."""
+        if server is None:
+            server = ChaosServer.create(self.folder / "server")
+            self._stack.callback(server.destroy)
+        self.server = server
+        server.migrate()
+        make_slot(server.dsn)
+        if self.setup.proxied:
+            self.proxy = self._stack.enter_context(Proxy(server.dsn))
+        self.start_house(DATABASE_URL=dsn or (self.proxy.dsn if self.proxy else server.dsn))
+
+    def put_up_embedded(self) -> None:
+        """Start a house with its own PostgreSQL, prepared so that what is committed can be read."""
+        data = self.folder / "data"
+        self.server = ChaosServer.prepare_embedded(data)
+        self._stack.callback(shutil.rmtree, data, ignore_errors=True)
+        self.start_house()
+        make_slot(self.server.dsn)
+
+    def start_house(self, **settings: str) -> None:
+        """Start a house, and make its task."""
+        self.house = House(
+            self.folder,
+            lease_seconds=self.setup.lease_seconds,
+            workers=self.setup.workers,
+            **self.setup.house | settings,
+        )
+        self._stack.callback(self.house.close)
+        self.house.start()
+        self.house.make_task()
+
+    def callback(self, function: Any, *arguments: object) -> None:
+        """Do this when the stage is taken down, before what was put up earlier."""
+        self._stack.callback(function, *arguments)
+
+    def begin_load(self) -> None:
+        """Let producers create jobs, until `end_load`."""
+        self.sample_clock()
+        setup = self.setup
+        first = len(self._producers)
+        for number in range(first, first + setup.producers):
+            producer = Producer(
+                self.house.url,
+                self.house.key,
+                self._asked,
+                number=number + 1,
+                seed=self.seed,
+                per_second=setup.per_second / setup.producers,
+                batch=setup.batch,
+                mix=setup.mix,
+            )
+            self._producers.append(producer)
+            producer.start()
+
+    def create(self, key: str, **parameters: object) -> None:
+        """Create one job that runs at once, as a producer would."""
+        producer = Producer(
+            self.house.url, self.house.key, self._asked, number=1000 + len(self._own), seed=0, per_second=1, batch=1,
+            mix=self.setup.mix,
+        )  # fmt: skip
+        self._own.append(producer)
+        producer.create({"key": key} | parameters)
+
+    def end_load(self) -> None:
+        """Let them end, each when it knows its last answer or gives up on it."""
+        for producer in self._producers:
+            producer.stop()
+        for producer in self._producers:
+            producer.join()
+        self.sample_clock()
+
+    def abandon_load(self) -> None:
+        """Let them end at once: the house is gone, and so is its address."""
+        for producer in self._producers:
+            producer.abandon()
+        self.end_load()
+
+    def pause(self, low: float, high: float) -> None:
+        """Let things go on for a while."""
+        time.sleep(self.random.uniform(low, high))
+
+    def sample_clock(self) -> None:
+        """Note what the server's clock shows: this machine's."""
+        self._clocks.append(Clock(at=now(), wall=time.time()))
+
+    @contextmanager
+    def broken(self, kind: str, target: str, *, detail: str = "") -> Iterator[None]:
+        """Note what is broken from here to the end."""
+        began = now()
+        try:
+            yield
+        finally:
+            self.note(kind, target, began=began, ended=now(), detail=detail)
+
+    def note(self, kind: str, target: str, *, began: float, ended: float, detail: str = "") -> None:
+        """Note a fault that has been."""
+        fault = Fault(kind=kind, target=target, began=began, ended=ended, seed=self.seed, detail=detail)
+        self._faults.append(fault)
+
+    def come_to_rest(self) -> bool:
+        """Wait until nothing is live any more; return whether it came to that."""
+        return wait_for(self._is_quiet, seconds=QUIET_SECONDS)
+
+    def take_down(self, *, damage: bool = True) -> None:
+        """Write down what was committed, and what is left."""
+        row = self._settled_snapshot()
+        found = self._damage() if damage else ()
+        save_changes(self.folder, read_slot(self.server.dsn), Snapshot(**row, damage=found))
+
+    def _is_quiet(self) -> bool:
+        with suppress(psycopg.OperationalError):
+            return self.server.query(LIVE) == [(0,)]
+        return False
+
+    def _settled_snapshot(self) -> dict[str, int]:
+        """Return what is left, once nobody waits any more: a loop may be in the midst of a turn."""
+        names = ("live", "finished", "leased", "waiting_locks", "idle_in_transaction")
+        row: dict[str, int] = {}
+
+        def look() -> bool:
+            row.update(zip(names, (int(str(value)) for value in self.server.query(SNAPSHOT)[0]), strict=True))
+            return row["waiting_locks"] == row["idle_in_transaction"] == 0
+
+        wait_for(look, seconds=5)
+        return row
+
+    def _damage(self) -> tuple[str, ...]:
+        """Let PostgreSQL check its own pages and indexes."""
+        self.server.query("CREATE EXTENSION IF NOT EXISTS amcheck")
+        address = self.server.address
+        host, port = address.socket_folder or LOOPBACK, address.port
+        options = [
+            f"--host={host}",
+            f"--port={port}",
+            f"--username={OWNER}",
+            "--schema=onthedot",
+            "--no-password",
+            DATABASE,
+        ]
+        try:
+            self.server.cluster.run("pg_amcheck", *options, env={"PGPASSWORD": self.server.password})
+        except EmbeddedServerError as error:
+            return (str(error),)
+        return ()
