@@ -78,11 +78,14 @@ def outline(schema: Any) -> Outline:  # noqa: ANN401 - whatever stands in the co
 def _fields(
     parent: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str, ...]
 ) -> Iterator[SchemaField]:
-    properties, required = parent.get("properties"), parent.get("required")
-    for key, raw in properties.items() if isinstance(properties, dict) else ():
-        said = _resolved(raw, root)
+    properties, named = parent.get("properties"), parent.get("required")
+    required = named if isinstance(named, list) else []
+    found = properties if isinstance(properties, dict) else {}
+    # The database does not keep the order in which they were written: what must be there comes first.
+    for key in sorted(found, key=lambda key: key not in required):
+        said = _resolved(found[key], root)
         keys = (*above, key)
-        yield _field(keys, said, root, required=isinstance(required, list) and key in required)
+        yield _field(keys, said, root, required=key in required)
         if len(keys) < MOST_DEPTH:
             yield from _fields(said, root, keys)
 

@@ -10,17 +10,40 @@ class Html(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.texts: list[str] = []
+        self.typed: dict[str, str] = {}
+        """What stands in text areas, and what is chosen in selects, by their names."""
+        self.labels: dict[str, str] = {}
+        """The first words of labels, by the ids of their fields."""
+        self._inside: tuple[str, str] = ("", "")
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep an element."""
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        found = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, found))
+        if tag in {"textarea", "select"}:
+            self._inside = (tag, found.get("name", ""))
+        elif tag == "label":
+            self._inside = (tag, found.get("for", ""))
+        elif tag == "option" and ("selected" in found or self._inside[1] not in self.typed):
+            self.typed[self._inside[1]] = found.get("value", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a text area, a select or a label."""
+        if tag == self._inside[0]:
+            self._inside = ("", "")
 
     def handle_data(self, data: str) -> None:
         """Keep a piece of text."""
-        if data.strip():
-            self.texts.append(data.strip())
+        inside, name = self._inside
+        if inside == "textarea":
+            self.typed[name] = self.typed.get(name, "") + data
+        if not data.strip():
+            return
+        self.texts.append(data.strip())
+        if inside == "label":
+            self.labels.setdefault(name, data.strip())
 
     @property
     def text(self) -> str:

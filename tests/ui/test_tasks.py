@@ -62,9 +62,14 @@ async def test_a_task_tells_what_it_runs_how_often_it_is_tried_and_how_it_goes(
     await _count(pool, "sync.catalogue", completed=9, failed=1)
     html = await page("/tasks")
 
-    assert {"Catalogue", "From the shop", "HTTP", "POST https://example.com/run", "bulk", "90.0 %"} <= set(
-        html.texts
-    )
+    assert {
+        "Catalogue",
+        "sync.catalogue · From the shop",
+        "HTTP",
+        "POST https://example.com/run",
+        "bulk",
+        "90.0 %",
+    } <= set(html.texts)
     assert "2 retries, after 1 s, 2 s" in html.texts
     assert "timeout 1 min 30 s" in html.texts
     assert [a["href"] for a in html.all("a") if a["href"].startswith("/jobs?")] == [
