@@ -42,8 +42,7 @@ def command_line(document: Document, *, edited: Edited | None = None) -> str:
     if edited:
         parts = [f"onthedot job edit {edited.job_id}", *_set(document), f"--if-version {edited.version}"]
         return _lines(parts)
-    task_id = shlex.quote(str(document.get("task_id", "TASK")))
-    parts = [f"onthedot job create {task_id}", *_when(document["schedule"])]
+    parts = [f"onthedot job create {shlex.quote(document['task_id'])}", *_when(document["schedule"])]
     parts += [f"-p {_assigned(name, value)}" for name, value in document.get("parameters", {}).items()]
     for name, option in (
         ("name", "--name"),

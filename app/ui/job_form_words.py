@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from app.domain.timezones import Zone
+from app.ui.words import relative
 
 LABELS: Mapping[str, str] = {
     "task_id": "Task",
@@ -93,3 +94,9 @@ def wall(instant: datetime, zone: Zone) -> str:
     return (
         f"{shown:%a %Y-%m-%d %H:%M:%S}" if shown.second or shown.microsecond else f"{shown:%a %Y-%m-%d %H:%M}"
     )
+
+
+def ahead(instant: datetime, now: datetime) -> str:
+    """Return how far ahead an instant lies, in days however many they are: the date stands beside it."""
+    days = (instant - now).days
+    return f"in {days:,} d" if days >= 30 else relative(instant, now)

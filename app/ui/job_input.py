@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from app.db.reads.jobs import JobView
 from app.domain import strict_json
-from app.domain.errors import FieldError, InvalidInput
+from app.domain.errors import Conflict, FieldError, InvalidInput, UnknownTask
+from app.domain.jobs import Tag
 from app.domain.schedule_spec import ScheduleType
 from app.domain.timezones import Fold, Gap, Zone, resolve
 from app.ui.words import pretty
@@ -47,6 +50,8 @@ _ISO_DURATION = re.compile(r"[Pp].*")
 _INPUT = re.compile(r"p\d{1,3}", re.ASCII)
 """A field of one parameter."""
 _NAME_LENGTH = 200
+MOST_PARAMETERS = 16_000
+"""Characters. A form has 64 kB, and sends some characters as three; larger parameters stay out of it as they are."""
 
 DEFAULTS: Mapping[str, str] = {
     "parameters": "{}",
@@ -71,11 +76,18 @@ def document_of(values: Values) -> dict[str, Any]:
     """
     errors: list[FieldError] = []
     found = {name: _read(values, name, read, errors) for name, read in _READERS.items()}
-    document = {name: value for name, value in found.items() if value not in (None, [])}
+    if found["task_id"] is None and not values.get("task_id", "").strip():
+        errors.append(FieldError("/task_id", UnknownTask.code, "choose what it runs"))
+    document = {name: value for name, value in found.items() if value is not None}
     document["schedule"] = schedule_of(values, errors)
     if errors:
         raise InvalidInput(errors[0].detail, errors=tuple(errors))
     return document
+
+
+def parameters_of(values: Values) -> Any:  # noqa: ANN401 - any JSON
+    """Return the parameters that a form says. Raises `InvalidInput` for what is no JSON."""
+    return _parameters(values, "parameters")
 
 
 def schedule_of(values: Values, errors: list[FieldError]) -> dict[str, Any]:
@@ -101,11 +113,12 @@ def values_of(job: JobView) -> dict[str, str]:
     """Return a job as the values of its form; times are wall times of the schedule's zone."""
     schedule, zone = job.schedule, resolve(job.schedule.timezone)
     every, unit = _interval(schedule.every)
+    parameters = pretty(job.parameters)
     given = {
         "task_id": job.task_id,
         "name": job.name,
         "tags": " ".join(job.tags),
-        "parameters": pretty(job.parameters),
+        "parameters": parameters if len(parameters) <= MOST_PARAMETERS else None,
         "queue": job.queue,
         "priority": job.priority,
         "max_retries": job.max_retries,
@@ -128,8 +141,10 @@ def values_of(job: JobView) -> dict[str, str]:
 
 
 def values_of_copy(job: JobView) -> dict[str, str]:
-    """Return the values of a form for a job like this one."""
+    """Return the values of a form for a job like this one. Raises `Conflict` where a form cannot hold them."""
     values = values_of(job)
+    if "parameters" not in values:
+        raise Conflict("the parameters of this job are too large for a form; copy it by POST /api/v1/jobs")
     if job.name:
         values["name"] = f"{job.name[: _NAME_LENGTH - 5]} copy"
     if job.schedule.type == ScheduleType.INTERVAL and job.schedule.starts_at == job.created_at:
@@ -164,8 +179,6 @@ def _field_at(pointer: str, values: Values) -> str:
 def _told(error: FieldError, name: str) -> str:
     """Return what is wrong without the pointer, which the place tells; of the parameters, with the way to it."""
     detail = error.detail.removeprefix(f"{error.pointer}: ")
-    if name == "tags" and error.pointer != "/tags":
-        return "a tag has up to 64 letters, digits and _ . : / @ -, and begins with a letter or digit"
     if name == "parameters" and (path := error.pointer.removeprefix("/parameters").strip("/")):
         return f"{path}: {detail}"
     return detail
@@ -180,7 +193,10 @@ def _read(values: Values, name: str, read: Callable[[Values, str], Any], errors:
 
 
 def _text(values: Values, name: str) -> str | None:
-    return values.get(name, "").strip() or None
+    text = values.get(name, "").strip()
+    if "\0" in text:
+        raise InvalidInput("the character NUL cannot be kept")
+    return text or None
 
 
 def _number(values: Values, name: str) -> float | None:
@@ -194,8 +210,16 @@ def _number(values: Values, name: str) -> float | None:
     raise InvalidInput(f"{text!r:.40} is not a number")
 
 
-def _tags(values: Values, name: str) -> list[str]:
-    return [tag for tag in re.split(r"[,\s]+", values.get(name, "")) if tag]
+def _tags(values: Values, name: str) -> list[str] | None:
+    tags = [tag for tag in re.split(r"[,\s]+", values.get(name, "")) if tag]
+    for tag in tags:
+        try:
+            msgspec.convert(tag, Tag)
+        except msgspec.ValidationError:
+            raise InvalidInput(
+                f"{tag!r:.80} is no tag: letters, digits and _ . : / @ -, at most 64"
+            ) from None
+    return tags or None
 
 
 def _parameters(values: Values, name: str) -> Any:  # noqa: ANN401 - any JSON; what is no object is refused with the rest

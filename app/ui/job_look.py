@@ -16,7 +16,7 @@ from app.domain.schema_outline import Outline, outline
 from app.domain.stored_schedule import JobSchedule
 from app.domain.timezones import Zone, resolve, zone_names
 from app.ui.job_commands import Edited, command_line, curl
-from app.ui.job_input import Values, changes_of, document_of, place, schedule_of
+from app.ui.job_input import Values, changes_of, document_of, parameters_of, place, schedule_of
 from app.ui.job_merge import changed_since
 from app.ui.job_parameters import EMPTY, fill_fields, inputs_shown, read_into_json
 from app.ui.parameter_form import Input, beside_inputs, inputs_of
@@ -60,8 +60,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     inputs: list[Input]
     """Fields of the parameters; none where JSON is shown."""
     may_use_inputs: bool
+    keeps_parameters: bool
+    """They are too large for the form and stay as they are."""
     curl: str | None
     command: str | None
+
+    def label(self, name: str) -> str:
+        """Return what a field of the parameters is called."""
+        return next((one.label for one in self.inputs if one.name == name), name)
 
 
 class JobDesk:
@@ -93,7 +99,8 @@ class JobDesk:
             values, _ = await self.read(sent)
         except InvalidInput as error:
             errors = place(error, sent)
-        possible = inputs_of(detail.task.parameter_schema) if detail else []
+        kept = edited is not None and not sent.keys() & {"parameters", "p0"}
+        possible = inputs_of(detail.task.parameter_schema) if detail and not kept else []
         task_id = detail.task.task_id if detail else ""
         shown = fill_fields(values, task_id, possible, defaults=edited is None)
         inputs = inputs_shown(shown, task_id, detail.task.parameter_schema) if detail else []
@@ -113,6 +120,7 @@ class JobDesk:
             outline=outline(detail.task.parameter_schema) if detail else None,
             inputs=inputs,
             may_use_inputs=bool(possible),
+            keeps_parameters=kept,
             curl=curl(document, server=server, edited=edited) if document else None,
             command=command_line(document, edited=edited) if document else None,
         )
@@ -161,7 +169,7 @@ def _of_parameters(values: Values, detail: TaskDetail | None, inputs: list[Input
     if values.get("parameters", "").strip() in {"", EMPTY}:
         return {}
     try:
-        parameters = document_of({"parameters": values["parameters"]})["parameters"]
+        parameters = parameters_of(values)
         if detail and isinstance(parameters, dict):
             ParameterSchema(detail.task.parameter_schema).check(parameters)
     except InvalidInput as error:
@@ -174,9 +182,10 @@ def _of_parameters(values: Values, detail: TaskDetail | None, inputs: list[Input
 
 def _document(values: Values, edited: Edited | None) -> dict[str, Any] | None:
     try:
-        return document_of(values) if edited is None else changes_of(values, changed_since(values))
+        document = document_of(values) if edited is None else changes_of(values, changed_since(values))
     except InvalidInput:
         return None
+    return document if isinstance(document.get("parameters", {}), dict) else None
 
 
 def _zones() -> list[str]:

@@ -10,7 +10,7 @@ from app.domain.schedule_words import rhythm
 from app.paths import TEMPLATES_DIR
 from app.ui import charts, execution_words, log_text, run_strip, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
-from app.ui.job_form_words import wall
+from app.ui.job_form_words import ahead, wall
 
 
 def template_config() -> TemplateConfig[JinjaTemplateEngine]:
@@ -28,12 +28,13 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         "bars": charts.bars,
         "rhythm": rhythm,
         "run_bars": run_strip.run_bars,
-        "run_strokes": run_strip.run_strokes,
+        "run_shapes": run_strip.run_shapes,
         "sparkline": charts.sparkline,
         "version": __version__,
     }
     environment.filters.update(
         absolute=words.absolute,
+        ahead=ahead,
         actor=words.actor,
         allowed_words=task_words.allowed_words,
         capped=words.capped,
@@ -61,8 +62,8 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         short_id=words.short_id,
         size=words.size,
         strip_words=run_strip.strip_words,
-        weekday=words.weekday,
         wall=wall,
+        weekday=words.weekday,
         value_words=task_words.value_words,
     )
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))

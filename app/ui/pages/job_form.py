@@ -134,7 +134,7 @@ async def change_job(
 async def preview_form(visit: NamedDependency[Visit], job_desk: NamedDependency[JobDesk]) -> Template:
     """Answer with what a form comes to as it stands, and with what is wrong beside its fields."""
     form = await Form.sent(visit.request)
-    edited = Edited(UUID(form.values["job_id"]), _version(form)) if form.text("job_id") else None
+    edited = Edited(_job_id(form), _version(form)) if form.text("job_id") else None
     look = await job_desk.look(form.values, now=visit.now, server=_server(visit), edited=edited)
     anew = look.values.get("parameters_for", "") != form.values.get("parameters_for", "") or (
         form.values.get("parameters_task", "") != form.values.get("task_id", "").strip()
@@ -217,6 +217,15 @@ async def _conflict_page(
 def _opened(job: JobView) -> dict[str, str]:
     values = values_of(job)
     return {**values, VERSION: str(job.version), BASE: digests_of(values)}
+
+
+def _job_id(form: Form) -> UUID:
+    try:
+        return UUID(form.values["job_id"])
+    except ValueError:
+        raise InvalidInput(
+            "this form does not say which job it changes; open it anew", pointer="/job_id"
+        ) from None
 
 
 def _version(form: Form) -> int:

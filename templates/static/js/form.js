@@ -10,7 +10,9 @@ form.addEventListener("submit", ({ submitter }) => {
   saved = null;
   setTimeout(() => submitter && (submitter.disabled = true)); // after its name and value were taken
 });
-addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
+addEventListener("pageshow", () => {
+  for (const button of form.querySelectorAll("button:disabled")) button.disabled = false; // come back to by the back button
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
