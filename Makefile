@@ -1,6 +1,6 @@
 # `make` lists what can be done. Works with GNU make 3.81 (macOS) and with spaces in the checkout's path.
 .DEFAULT_GOAL := help
-.PHONY: help run test check format lock wheel clean FORCE
+.PHONY: help run test chaos chaos-full mutants check format lock wheel clean FORCE
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
@@ -23,8 +23,8 @@ PROBE := import ensurepip, ssl, sys, sysconfig, venv; \
 CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 "$$HOME"/.pyenv/versions/*/bin/python3
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
-		printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
+		printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 run: $(RUN_STAMP) ## Start onthedot with its own PostgreSQL; Ctrl-C finishes what runs and stops all
 	@exec .venv/bin/onthedot serve $(ARGS)
@@ -32,10 +32,22 @@ run: $(RUN_STAMP) ## Start onthedot with its own PostgreSQL; Ctrl-C finishes wha
 test: $(DEV_STAMP) ## Run the tests (ARGS="-k name" chooses)
 	.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
+chaos: $(DEV_STAMP) ## Break a running onthedot in every way, some minutes; ARGS="--seed 4711" repeats a plan
+	.venv/bin/python -m tests.chaos $(ARGS)
+
+chaos-full: $(DEV_STAMP) ## The same as often as is promised
+	.venv/bin/python -m tests.chaos --full $(ARGS)
+
+mutants: $(DEV_STAMP) ## Check that the tests know wrong engines (ARGS="--only fence" chooses)
+	.venv/bin/python -m tests.chaos.mutants $(ARGS)
+
 check: $(DEV_STAMP) ## Check format, style and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+
+bench-ui: $(DEV_STAMP) ## Measure the pages of the dashboard on 10,000 jobs and a million finished executions
+	.venv/bin/python -m benchmarks.ui $(ARGS)
 
 format: $(DEV_STAMP) ## Format the code and mend what can be mended
 	.venv/bin/ruff format .

@@ -4,6 +4,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -13,7 +14,9 @@ from app.db.server_address import ServerAddress
 from tests.chaos.figures import most
 from tests.chaos.house import wait_for
 from tests.chaos.producer import Mix
+from tests.chaos.proxy import Proxy
 from tests.chaos.scenario import Result, Scenario
+from tests.chaos.scenarios import nothing_more
 from tests.chaos.scene import Scene, Setup
 from tests.chaos.server import ChaosServer
 from tests.chaos.wal import PLUGIN, SLOT
@@ -22,13 +25,20 @@ BACK_SECONDS = 10.0
 APPLIED = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'"
 
 
-def fail_over(scene: Scene) -> None:
-    """Freeze the primary, promote the standby, let the house find it, and thaw the old one."""
+def fail_over(scene: Scene, *, synchronous: bool) -> None:
+    """Freeze the primary, promote the standby, let the house find it, and thaw the old one.
+
+    One that is not synchronous is cut off before that: it cannot have the last commits.
+    """
     primary = ChaosServer.create(scene.folder / "primary", settings={"wal_log_hints": "on"})
     scene.callback(_destroy, primary)
     primary.migrate()
-    standby = standby_of(primary, scene.folder / "standby")
+    line = Proxy(primary.dsn)
+    scene.callback(line.close)
+    standby = standby_of(primary, scene.folder / "standby", by=line.dsn)
     scene.callback(_destroy, standby)
+    if synchronous:
+        _make_synchronous(primary)
     hosts = f"127.0.0.1:{primary.address.port},127.0.0.1:{standby.address.port}"
     account = f"{primary.dsn.split('@')[0]}@"
     scene.server = standby
@@ -36,6 +46,9 @@ def fail_over(scene: Scene) -> None:
     scene.start_house(DATABASE_URL=dsn, MIGRATE_DATABASE_URL=primary.dsn)
     scene.begin_load()
     scene.pause(4.5, 5.5)
+    if not synchronous:
+        line.silent = frozenset({"down"})
+        scene.pause(1.5, 2.0)
     with scene.broken("failover", "database"):
         primary.send_signal(signal.SIGSTOP)
         standby.query("SELECT pg_promote(true, 60)")
@@ -47,14 +60,15 @@ def fail_over(scene: Scene) -> None:
     scene.pause(2.0, 3.0)
 
 
-def standby_of(primary: ChaosServer, directory: Path) -> ChaosServer:
-    """Make a synchronous standby, with a slot on it by which its commits can be read, also after its promotion."""
+def standby_of(primary: ChaosServer, directory: Path, *, by: str) -> ChaosServer:
+    """Make a standby, with a slot on it by which its commits can be read, also after its promotion. `by` is where it
+    finds the primary."""
     directory.mkdir()
     directory.chmod(0o711)
     made = replace(
         ChaosServer._at(directory), address=ServerAddress.on_free_port(), password=primary.password
     )
-    connection = f"{primary.dsn}?application_name=standby"
+    connection = f"{by}?application_name=standby"
     made.cluster.folder.mkdir()
     _give(made)
     made.cluster.run(
@@ -67,11 +81,14 @@ def standby_of(primary: ChaosServer, directory: Path) -> ChaosServer:
     made = replace(made, postmaster=Postmaster(made.cluster, socket_folder=directory))
     made.start()
     _make_slot_on(made, primary)
+    return made
+
+
+def _make_synchronous(primary: ChaosServer) -> None:
     for setting in ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'"):
         primary.query(f"ALTER SYSTEM SET {setting}")
     primary.query("SELECT pg_reload_conf()")
     assert wait_for(lambda: primary.query(APPLIED) == [(1,)], seconds=30), "the standby is not synchronous"
-    return made
 
 
 def _make_slot_on(standby: ChaosServer, primary: ChaosServer) -> None:
@@ -118,7 +135,17 @@ SCENARIOS = [
         full=1,
         sample=1,
         setup=Setup(mix=Mix(seconds=(0.0, 0.5)), per_second=30),
-        act=fail_over,
+        act=partial(fail_over, synchronous=True),
         judge=back_in_time,
-    )
+    ),
+    Scenario(
+        name="negative control: failover, asynchronous standby",
+        bar="acknowledged jobs are lost, and the checker says so (I24)",
+        full=1,
+        sample=1,
+        setup=Setup(mix=Mix(seconds=(0.0, 0.2)), per_second=30),
+        act=partial(fail_over, synchronous=False),
+        judge=nothing_more,
+        must_break="I24",
+    ),
 ]

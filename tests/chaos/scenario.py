@@ -31,6 +31,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     came_to_rest: bool
     bounds: Bounds
     notes: list[str]
+    missing: tuple[str, ...]
+    """What was to be broken and never came by."""
     log: str
 
 
@@ -48,6 +50,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     setup: Setup
     act: Callable[[Scene], None]
     judge: Judge
+    must_break: str = ""
+    """A negative control: the invariant that has to be broken, or the run proves nothing."""
 
 
 def judged(scene: Scene, *, came_to_rest: bool) -> Result:
@@ -62,12 +66,16 @@ def judged(scene: Scene, *, came_to_rest: bool) -> Result:
         came_to_rest=came_to_rest,
         bounds=bounds,
         notes=scene.notes,
+        missing=scene.missing,
         log=(scene.folder / "serve.log").read_text(encoding="utf-8"),
     )
 
 
 def failures(scenario: Scenario, result: Result) -> list[str]:
     """Return why a run does not pass: what must hold in each, and what this row promises."""
+    if scenario.must_break:
+        broken = scenario.must_break in result.verdict.broken
+        return [] if broken else [f"{scenario.must_break} held: this way of breaking breaks nothing"]
     return [*_in_each(result), *scenario.judge(result)]
 
 

@@ -17,6 +17,7 @@ from tests.chaos.scene import Scene, Setup
 
 LONG = Mix(seconds=(0.0, 4.0), ahead=0.2)
 DAY_SECONDS = 86_400
+WORKERS = "SELECT count(*) FROM onthedot.workers WHERE stopped_at IS NULL"
 FAKETIME = "CHAOS_FAKETIME"
 """The variable that names libfaketime where it is not in its usual place."""
 
@@ -121,6 +122,7 @@ def skew_clocks(scene: Scene) -> None:
         scene.house.start_worker(
             LD_PRELOAD=str(library), FAKETIME=f"{days * DAY_SECONDS:+d}", FAKETIME_DONT_FAKE_MONOTONIC="1"
         )
+    assert wait_for(lambda: scene.server.query(WORKERS) == [(2,)], seconds=60), "the workers do not start"
     scene.begin_load()
     scene.pause(8.0, 10.0)
     effects = read(scene.folder / "effects", Effect)

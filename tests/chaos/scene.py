@@ -57,6 +57,7 @@ class Scene:
         self.proxy: Proxy | None = None
         self.notes: list[str] = []
         """What else was seen; shown with the figures."""
+        self.missing: tuple[str, ...] = ()
         self._stack = ExitStack()
         self._producers: list[Producer] = []
         self._own: list[Producer] = []

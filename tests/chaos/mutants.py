@@ -1,0 +1,248 @@
+"""`python -m tests.chaos.mutants`: an engine that is wrong in one place must not pass.
+
+Each mutant is a copy of the repository in which one text is another one. It is killed if its test fails; before that
+the same test must pass on an unchanged copy, or its failure would prove nothing. One that survives, or whose text is
+not there any more, makes this fail.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from tests.life.processes import ROOT
+
+COPIED = ("app", "migrations", "templates", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md")
+TIMEOUT_SECONDS = 400
+TESTS_FAILED = 1
+"""Exit status of pytest: tests ran, and some failed. Anything else proves nothing."""
+MACHINE = "tests/reliability/test_state_machine.py"
+STORE = "tests/db/test_executions_store.py"
+WORKER = "tests/worker/test_worker.py"
+FENCE = " AND e.lease_epoch = x.lease_epoch"
+
+
+class Mutant(msgspec.Struct, frozen=True, kw_only=True):
+    """One wrong engine, and the cheapest test that knows it."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    test: str
+
+
+def _sql(name: str, query: str, right: str, wrong: str, test: str = MACHINE) -> Mutant:
+    return Mutant(name=name, file=f"app/db/queries/{query}.sql", right=right, wrong=wrong, test=test)
+
+
+def _python(name: str, file: str, right: str, wrong: str, test: str) -> Mutant:
+    return Mutant(name=name, file=f"app/{file}", right=right, wrong=wrong, test=test)
+
+
+MUTANTS = [
+    *(
+        _sql(f"{query} without its fence", query, FENCE, "")
+        for query in ("arm", "renew", "settle", "retry", "release")
+    ),
+    _sql("held leases by id alone", "held_leases", FENCE, "", "tests/reliability/test_state_machine.py"),
+    _sql(
+        "a claim that does not lock",
+        "claim_due",
+        "       FOR UPDATE SKIP LOCKED\n",
+        "",
+        f"{STORE}::test_claimers_never_share_an_execution",
+    ),
+    _sql(
+        "no SKIP LOCKED: claims wait for each other",
+        "claim_due",
+        "FOR UPDATE SKIP LOCKED",
+        "FOR UPDATE",
+        "tests/chaos/test_claims_pass.py",
+    ),
+    _sql(
+        "a claim under the old epoch",
+        "claim_due",
+        "lease_epoch = e.lease_epoch + 1",
+        "lease_epoch = e.lease_epoch",
+    ),
+    _sql("token reset on release", "release", "lease_epoch = e.lease_epoch + 1", "lease_epoch = 0"),
+    _sql("token kept on retry", "retry", "lease_epoch = e.lease_epoch + 1", "lease_epoch = e.lease_epoch"),
+    _sql(
+        "token kept by the reaper",
+        "reap_running",
+        "lease_epoch = e.lease_epoch + 1",
+        "lease_epoch = e.lease_epoch",
+    ),
+    _sql(
+        "reaper by age, ignoring renewals",
+        "reap_running",
+        "AND lease_expires_at < now()",
+        "AND claimed_at < now()",
+    ),
+    _sql(
+        "reaper that forgets the limit of attempts",
+        "reap_exhausted",
+        "attempt_number >= max_attempts",
+        "true",
+    ),
+    _sql("arming twice begins twice", "arm", "(e.status = 'SCHEDULED')::int", "1"),
+    _sql("what nobody armed can end", "settle", "       AND e.status = 'RUNNING'\n", ""),
+    _sql(
+        "a release that keeps the attempt",
+        "release",
+        "attempt_number = e.attempt_number - (e.status = 'RUNNING')::int,",
+        "",
+    ),
+    _sql("cancel that misses what is leased ahead", "cancel_waiting", "'SCHEDULED', ", ""),
+    _sql("pause that leaves the lease", "replan_waiting", "lease_epoch = e.lease_epoch + 1, ", ""),
+    _sql("a paused queue that gives work away", "claim_due", "q.paused_at IS NOT NULL", "false"),
+    _sql("claim before the instant", "claim_due", "AND due_at <= now()", ""),
+    _sql(
+        "retry without the Idempotency-Key",
+        "recall_keys",
+        "WHERE",
+        "WHERE false AND",
+        "tests/api/test_idempotency.py",
+    ),
+    _python(
+        "acknowledged before the effect",
+        "worker/runner.py",
+        "return Succeeded(recordable(await handler(attempt)))",
+        "work = asyncio.ensure_future(handler(attempt)); attempt.context.logger.debug(work)\n"
+        "            return Succeeded(recordable(None))",
+        f"{WORKER}::test_runs_a_job_and_records_everything",
+    ),
+    _python(
+        "accepted before it is committed",
+        "intake/group_commit.py",
+        "stored = await self._store.create([one.submission for one in group])",
+        "for one in group: _succeed(one, Stored({j.job_id: None for j in one.submission.jobs}, set()))\n"
+        "            stored = await self._store.create([one.submission for one in group])",
+        "tests/api/test_jobs.py",
+    ),
+    _python(
+        "wake-up by NOTIFY only",
+        "worker/claimer.py",
+        "            await self._look()",
+        "            pass",
+        f"{WORKER}::test_runs_a_job_and_records_everything",
+    ),
+    _python(
+        "LISTEN that is not taken up again",
+        "db/notifier.py",
+        "if self._connection is None or self._connection.is_closed():",
+        "if self._connection is None:",
+        "tests/db/test_notifier.py",
+    ),
+    _python(
+        "the worker's own clock",
+        "db/clock.py",
+        "return time.monotonic() + self._offset_seconds",
+        "return time.time() + 3600",
+        WORKER,
+    ),
+    _python(
+        "fired when armed, not at the instant",
+        "worker/timers.py",
+        "self._to_fire.set(self._clock.monotonic_of(claim.due_at), armed)",
+        "self._to_fire.set(0.0, armed)",
+        f"{WORKER}::test_leases_ahead_and_never_starts_early",
+    ),
+    _python(
+        "leases that nobody renews",
+        "worker/leases.py",
+        "            await self._renew(connection, now)\n",
+        "",
+        f"{WORKER}::test_leases_live_on_while_a_handler_blocks_the_event_loop",
+    ),
+    _sql(
+        "watermark that does not move",
+        "advance_jobs",
+        "SET materialized_until = x.materialized_until, ",
+        "SET ",
+        "tests/scheduler/test_materializer.py",
+    ),
+]
+
+
+def main() -> int:
+    """Run all; return 1 if one survives."""
+    options = _options()
+    chosen = [mutant for mutant in MUTANTS if options.only in mutant.name]
+    with _copy() as folder:
+        controls = {test: _controlled(folder, test) for test in dict.fromkeys(each.test for each in chosen)}
+        survivors = [
+            mutant.name for mutant in chosen if not (controls[mutant.test] and _is_killed(folder, mutant))
+        ]
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} killed", flush=True)
+    return 1 if survivors else 0
+
+
+def _controlled(folder: Path, test: str) -> bool:
+    """Tell whether a test passes where nothing is wrong."""
+    passes = _run(folder, test) == 0
+    print(
+        f"{'control ' if passes else 'NO PROOF'}  {test} {'passes' if passes else 'fails'} unchanged",
+        flush=True,
+    )
+    return passes
+
+
+def _is_killed(folder: Path, mutant: Mutant) -> bool:
+    began = time.monotonic()
+    path = folder / mutant.file
+    before = path.read_text(encoding="utf-8")
+    if before.count(mutant.right) != 1:
+        print(
+            f"STALE     {mutant.name}: {mutant.right!r} stands {before.count(mutant.right)} times in {mutant.file}"
+        )
+        return False
+    path.write_text(before.replace(mutant.right, mutant.wrong), encoding="utf-8")
+    try:
+        status = _run(folder, mutant.test)
+    finally:
+        path.write_text(before, encoding="utf-8")
+    word = "killed  " if status == TESTS_FAILED else "SURVIVED" if status == 0 else f"ERROR {status}"
+    print(f"{word}  {mutant.name} ({time.monotonic() - began:.0f} s, {mutant.test})", flush=True)
+    return status == TESTS_FAILED
+
+
+def _run(folder: Path, test: str) -> int:
+    command: Sequence[str] = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test)
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return TESTS_FAILED  # a mutant that hangs is found out too
+    return done.returncode
+
+
+@contextmanager
+def _copy() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        for each in COPIED:
+            source = ROOT / each
+            if source.is_dir():
+                shutil.copytree(source, folder / each, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy(source, folder / each)
+        yield folder
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.mutants", description="Kill wrong engines.")
+    parser.add_argument("--only", default="", help="mutants with this in their name")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
