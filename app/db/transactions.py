@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.actors import name_actor
 from app.db.pools import Connection
-from app.db.stores.answers import WAIT_SECONDS, recall, remember, write_answer
+from app.db.stores.answers import WAIT_SECONDS, patiently, recall, remember, write_answer
 from app.domain.access import Principal
 from app.domain.errors import RequestUnderway
 from app.domain.idempotency import IdempotentRequest, Repeated, StoredAnswer
@@ -42,7 +42,7 @@ class Transaction:
     async def connection(self) -> AsyncConnection:
         """Return the connection, in the transaction. Raises `Repeated`, `IdempotencyMismatch`, `RequestUnderway`."""
         if self._connection is None:
-            self._connection = await self._begin()
+            self._connection = await patiently(self._begin)
         return self._connection
 
     async def driver(self) -> Connection:
@@ -68,10 +68,12 @@ class Transaction:
             call()
 
     async def _begin(self) -> AsyncConnection:
-        connection = await self._stack.enter_async_context(self._engine.connect())
-        await name_actor(connection, self._by.actor)
-        if self._request is not None:
-            await _remember(await _driver_of(connection), self._request)
+        async with AsyncExitStack() as stack:
+            connection = await stack.enter_async_context(self._engine.connect())
+            await name_actor(connection, self._by.actor)
+            if self._request is not None:
+                await _remember(await _driver_of(connection), self._request)
+            self._stack.push_async_callback(stack.pop_all().aclose)
         return connection
 
 
@@ -116,7 +118,7 @@ class Transactions:
 
 async def _remember(connection: Connection, request: IdempotentRequest) -> None:
     """Write the key down, or raise what it says already: another process was faster."""
-    while await remember(connection, [(request, NOT_YET)], wait_seconds=WAIT_SECONDS):
+    while await remember(connection, [(request, NOT_YET)]):
         answer = await recall(connection, request)
         if answer is not None:
             raise Repeated(answer)

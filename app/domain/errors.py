@@ -128,7 +128,7 @@ class IdempotencyMismatch(OnthedotError):
 
 
 class RequestUnderway(OnthedotError):
-    """A request under the same Idempotency-Key is still being served."""
+    """A request under the same Idempotency-Key is still being served; send this one again in a moment."""
 
     code = "request_underway"
 

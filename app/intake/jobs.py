@@ -6,9 +6,10 @@ from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
+from app.db.stores.answers import patiently
 from app.db.stores.jobs import JobStore, NewBatch, Stored, Submission
 from app.domain.access import Principal
-from app.domain.errors import Conflict, InvalidInput
+from app.domain.errors import Conflict, InvalidInput, RequestUnderway
 from app.domain.hints import Ready
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.ids import uuid7
@@ -118,7 +119,10 @@ class JobIntake:
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,
         )
-        stored = await self._commits.submit(submission)
+        try:
+            stored = await self._commits.submit(submission)
+        except RequestUnderway:  # it waits by itself: others are committed together with whoever waits there
+            stored = await patiently(lambda: self._jobs.create([submission]))
         if kept and kept.request.key_hash in stored.repeats:
             return await self._jobs.recall(kept.request)
         if not all(job.job_id in stored.lanes for job in wanted.jobs):

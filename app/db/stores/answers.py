@@ -1,6 +1,9 @@
 """Answers kept under Idempotency-Keys, in the transactions of their effects: a key is there if its effect is."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 import asyncpg
 import msgspec
@@ -12,15 +15,35 @@ from app.domain.idempotency import IdempotentRequest, StoredAnswer
 
 WAIT_SECONDS = 5.0
 """How long a repeat waits for the answer to a request that is still being served."""
+LOCK_WAIT_SECONDS = 0.05
+"""How long of that at a time in the database, with a connection that others need."""
+PAUSE_SECONDS = 0.1
+
+T = TypeVar("T")
+
+
+async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Make an attempt again and again while another request holds its key; in between it shall hold no connection.
+
+    Raises `RequestUnderway` where that takes longer than `WAIT_SECONDS`.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return await attempt()
+        except RequestUnderway:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def remember(
-    connection: Connection, kept: Iterable[tuple[IdempotentRequest, StoredAnswer]], *, wait_seconds: float
+    connection: Connection, kept: Iterable[tuple[IdempotentRequest, StoredAnswer]]
 ) -> set[bytes]:
     """Write down requests and answers, in the order of their keys (one lock order).
 
     Return the keys that were there already. A key that another transaction holds is waited for, so that its effect
-    is either done or not. Raises `RequestUnderway` where that takes longer than `wait_seconds`.
+    is either done or not. Raises `RequestUnderway` where that takes longer than a moment: see `patiently`.
     """
     rows = sorted(
         (request.key_hash, request.request_hash, answer.status_code, _json(answer.headers), answer.body)
@@ -28,12 +51,11 @@ async def remember(
     )
     if not rows:
         return set()
-    wait = f"{wait_seconds * 1000:.0f}ms"
+    wait = f"{LOCK_WAIT_SECONDS * 1000:.0f}ms"
     try:
         written = await connection.fetchval(load("remember_keys"), *map(list, zip(*rows, strict=True)), wait)
     except asyncpg.LockNotAvailableError:
-        detail = "a request under this Idempotency-Key is still being served; send it again in a moment"
-        raise RequestUnderway(detail) from None
+        raise RequestUnderway from None
     return {row[0] for row in rows}.difference(written)
 
 

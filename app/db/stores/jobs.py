@@ -12,14 +12,11 @@ import msgspec
 from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
-from app.db.stores.answers import WAIT_SECONDS, forget, recall, remember
+from app.db.stores.answers import forget, recall, remember
 from app.domain.access import Actor
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
-
-GROUP_WAIT_SECONDS = 0.2
-"""How long requests that are committed together wait for a key that somebody else holds."""
 
 
 class Lane(NamedTuple):
@@ -114,13 +111,9 @@ async def _create(connection: Connection, submissions: Sequence[Submission]) -> 
 
 
 async def _remember(connection: Connection, submissions: Sequence[Submission]) -> set[bytes]:
-    """Keep the answers; return the keys that were there already.
-
-    Only who stands alone waits for a held key as long as its sender may have to: others wait behind them.
-    """
-    kept = [(s.request, s.answer) for s in submissions if s.request is not None and s.answer is not None]
-    wait_seconds = WAIT_SECONDS if len(submissions) == 1 else GROUP_WAIT_SECONDS
-    return await remember(connection, kept, wait_seconds=wait_seconds)
+    """Keep the answers; return the keys that were there already."""
+    kept = ((s.request, s.answer) for s in submissions if s.request is not None and s.answer is not None)
+    return await remember(connection, kept)
 
 
 async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane | None]:
