@@ -5,8 +5,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from tests.chaos.history import History, Life, Run
+from tests.chaos.history import History, Run
 from tests.chaos.journals import Fault
+from tests.chaos.lives import Life
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """Invariants of what is left when all is over: I1, I23, I24, I25."""
 
 from tests.chaos.bounds import Bounds, Violation, Violations
-from tests.chaos.history import History, Life
+from tests.chaos.history import History
+from tests.chaos.lives import Life
 
 
 def nothing_is_lost(history: History, _bounds: Bounds) -> Violations:

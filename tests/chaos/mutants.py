@@ -6,7 +6,9 @@ not there any more, makes this fail.
 """
 
 import argparse
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,9 @@ from pathlib import Path
 
 import msgspec
 
+from tests.conftest import SERVER
 from tests.life.processes import ROOT
+from tests.postgres import start_server
 
 COPIED = ("app", "migrations", "templates", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md")
 TIMEOUT_SECONDS = 400
@@ -176,8 +180,9 @@ MUTANTS = [
 def main() -> int:
     """Run all; return 1 if one survives."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # takes down what stands, as Ctrl-C does
     chosen = [mutant for mutant in MUTANTS if options.only in mutant.name]
-    with _copy() as folder:
+    with _server(), _copy() as folder:
         controls = {test: _controlled(folder, test) for test in dict.fromkeys(each.test for each in chosen)}
         survivors = [
             mutant.name for mutant in chosen if not (controls[mutant.test] and _is_killed(folder, mutant))
@@ -222,6 +227,19 @@ def _run(folder: Path, test: str) -> int:
     except subprocess.TimeoutExpired:
         return TESTS_FAILED  # a mutant that hangs is found out too
     return done.returncode
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    """Run one server for all tests: each would start its own."""
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)
+        server = start_server(Path(name) / "server")
+        os.environ[SERVER] = f"{server.host} {server.port} {server.user} {server.password}"
+        try:
+            yield
+        finally:
+            server.stop()
 
 
 @contextmanager

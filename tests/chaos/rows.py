@@ -4,7 +4,8 @@ from collections import Counter
 
 from app.domain.statuses import TRANSITIONS, Status
 from tests.chaos.bounds import Bounds, Violation, Violations
-from tests.chaos.history import History, State, Step, epoch_of
+from tests.chaos.history import History, epoch_of
+from tests.chaos.lives import State, Step
 
 BEGINNINGS = {Status.PENDING, Status.BLOCKED}
 

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 from app.domain.statuses import Status
 from tests.chaos.bounds import Bounds, Violation, Violations, explaining, why_again
-from tests.chaos.history import History, Life, Run, Step
+from tests.chaos.history import History, Run
+from tests.chaos.lives import Life, Step
 
 
 def nothing_is_invented(history: History, _bounds: Bounds) -> Violations:
