@@ -149,7 +149,10 @@ def _calls(subject: Subject) -> dict[str, tuple[str, Sequence[object]]]:
         "renew": ("renew", (shard, ids, [1], [LONG_SECONDS], [None])),
         "settle": ("settle", (shard, ids, [1], *ended)),
         "settle_newer": ("settle", (shard, ids, [3], *ended)),
-        "retry": ("retry", (shard, ids, [1], [again], [began], [now], [0.0], ["failed"], [FAILURE], [0], FIRST)),
+        "retry": (
+            "retry",
+            (shard, ids, [1], [again], [began], [now], [0.0], ["failed"], [FAILURE], [0], FIRST),
+        ),
         "release": ("release", (shard, ids, [1])),
         "reap": ("reap_running", (shard, 5, FAILURE)),
         "reap_ahead": ("reap_scheduled", (shard, 5)),
