@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from app.db.reads.execution_list import ListedExecution
+from app.db.reads.execution_rows import ListedExecution
 from app.db.reads.execution_story import ExecutionStory
 from app.domain.errors import InvalidInput
 from app.domain.failures import Category

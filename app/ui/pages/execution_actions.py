@@ -9,7 +9,8 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath
 from litestar.response import Template
 
-from app.db.reads.execution_list import ExecutionListReads, ListedExecution
+from app.db.reads.execution_list import ExecutionListReads
+from app.db.reads.execution_rows import ListedExecution
 from app.db.stores.execution_control import Cancelling
 from app.domain.access import Role
 from app.domain.errors import Conflict, NotFound

@@ -9,7 +9,8 @@ from litestar.response import Template
 
 from app.db.reads.durations import DurationReads
 from app.db.reads.ends import EndReads
-from app.db.reads.execution_list import Count, ExecutionListReads, Found, ListedExecution
+from app.db.reads.execution_list import Count, ExecutionListReads, Found
+from app.db.reads.execution_rows import ListedExecution
 from app.domain.statuses import FINAL
 from app.ui.execution_query import PRIORITIES, SPANS, TABS, ExecutionsQuery
 from app.ui.live_rows import Place, asked_ids, count_newer, first_place, rows_url

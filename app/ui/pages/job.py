@@ -10,7 +10,8 @@ from litestar.params import FromPath, FromQuery
 from litestar.response import Template
 
 from app.db.reads.audit import AuditReads
-from app.db.reads.execution_list import ExecutionListReads, Found, ListedExecution
+from app.db.reads.execution_list import ExecutionListReads, Found
+from app.db.reads.execution_rows import ListedExecution
 from app.db.reads.execution_walks import ListFilters
 from app.domain.statuses import FINAL, LIVE, Status
 from app.ui.filters import AnyRequest, Chip, ListQuery
