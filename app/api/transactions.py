@@ -33,10 +33,10 @@ class OneTransaction(ASGIMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Serve a request. Raises what opening a transaction raises."""
-        request: ApiRequest = Request(scope, receive)
-        if request.method != "POST":
+        if scope.get("method") != "POST":
             await next_app(scope, receive, send)
             return
+        request: ApiRequest = Request(scope, receive)
         transactions: Transactions = request.app.state.transactions
         repeat, held = await idempotent(request, request.headers.get(IDEMPOTENCY_KEY)), HeldAnswer()
         async with transactions.open(request.user, repeat) as transaction:

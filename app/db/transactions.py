@@ -63,7 +63,6 @@ class Transaction:
             await write_answer(await self.driver(), self._request, kept)
         if self._connection is not None:
             await self._connection.commit()
-        await self._stack.aclose()
         for call in self._afterwards:
             call()
 

@@ -47,7 +47,7 @@ async def test_it_takes_a_connection_when_it_is_needed_and_gives_it_back(engine:
         await create(engine, transaction)
         assert in_use(engine) == 1
         await transaction.commit(CREATED)
-        assert in_use(engine) == 0
+    assert in_use(engine) == 0
 
 
 async def test_the_answer_is_kept_also_where_nothing_was_changed(pool: Pool, engine: AsyncEngine) -> None:
