@@ -1,12 +1,21 @@
 """What a worker holds: an execution under its lease, and the task that says how to run it."""
 
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from app.domain.failure_rules import FailureRule
 from app.domain.retry import Backoff
+
+
+class LeaseId(NamedTuple):
+    """One grant of the lease of an execution. A worker that loses one may be given the next: what it still does under
+    the old one must not be taken for the new one's."""
+
+    execution_id: UUID
+    lease_epoch: int
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -40,6 +49,11 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     lateness_ms: float | None
     parameters_checked: bool = True
     """False: the job was made by SQL, and its parameters have yet to meet the task's schema."""
+
+    @property
+    def lease(self) -> LeaseId:
+        """Return the lease under which it is held."""
+        return LeaseId(self.execution_id, self.lease_epoch)
 
 
 class TaskToRun(msgspec.Struct, frozen=True):

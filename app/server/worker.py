@@ -7,7 +7,7 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from app import __version__
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
@@ -17,6 +17,7 @@ from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.logs import LogStore
 from app.db.stores.workers import WorkerIdentity, timeline
+from app.domain.claims import LeaseId
 from app.loop import Loop
 from app.process import POLL_SECONDS, Process, process
 from app.settings import Settings
@@ -112,7 +113,7 @@ async def compose_worker(
     )
     main_loop = asyncio.get_running_loop()
 
-    def on_lost(lost: set[UUID]) -> None:
+    def on_lost(lost: set[LeaseId]) -> None:
         main_loop.call_soon_threadsafe(worker.on_lost, lost)
 
     leases = LeaseKeeper(

@@ -10,14 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from uuid import UUID
 
 import msgspec
 
 from app.db.pools import Connection, connect
 from app.db.stores.executions import Lease, renew
 from app.db.stores.workers import WorkerIdentity, beat
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.loop import Loop
 
 log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ class LeaseKeeper:
     """Renews what is held and beats the worker's heart, in a thread.
 
     `hold` and `drop` are called from the worker's loop, the rest happens in the thread; single operations of a
-    dict are atomic, so no lock is needed. `on_lost` is called in the thread with ids of lost executions, and
+    dict are atomic, so no lock is needed. `on_lost` is called in the thread with leases that were lost, and
     `on_cut_off` when every lease has lapsed.
     """
 
@@ -58,7 +57,7 @@ class LeaseKeeper:
         *,
         worker: WorkerIdentity,
         lease_seconds: float,
-        on_lost: Callable[[set[UUID]], None],
+        on_lost: Callable[[set[LeaseId]], None],
         on_cut_off: Callable[[], object],
     ) -> None:
         self._dsn = dsn
@@ -66,7 +65,7 @@ class LeaseKeeper:
         self._interval_seconds = min(lease_seconds * RENEW_AFTER / 2, 2.0)
         self._on_lost = on_lost
         self._on_cut_off = on_cut_off
-        self._held: dict[UUID, HeldLease] = {}
+        self._held: dict[LeaseId, HeldLease] = {}
         self._connection: Connection | None = None
         self._next_beat = 0.0
         self._stop = threading.Event()
@@ -85,15 +84,20 @@ class LeaseKeeper:
 
     def hold(self, lease: HeldLease) -> None:
         """Keep this lease alive from now on."""
-        self._held[lease.claim.execution_id] = lease
+        self._held[lease.claim.lease] = lease
 
-    def drop(self, execution_id: UUID) -> None:
+    def drop(self, lease: LeaseId) -> None:
         """Keep it alive no longer."""
-        self._held.pop(execution_id, None)
+        self._held.pop(lease, None)
 
-    def began(self, execution_id: UUID, started_at: datetime) -> None:
+    def allows_beginning(self, lease: LeaseId) -> bool:
+        """Tell whether it is held and has not lapsed: who was frozen must not begin what it had claimed before."""
+        held = self._held.get(lease)
+        return held is not None and not held.has_lapsed(time.monotonic())
+
+    def began(self, lease: LeaseId, started_at: datetime) -> None:
         """Note when the attempt began; it is written with the next renewal."""
-        held = self._held.get(execution_id)
+        held = self._held.get(lease)
         if held is not None:
             held.started_at = started_at
 
@@ -148,15 +152,15 @@ class LeaseKeeper:
         """Give up what nobody could renew in time. If that is everything, this process was cut off or frozen for
         longer than a lease: it is told to end, and a new one begins without its past."""
         held = list(self._held.items())
-        lapsed = {execution_id for execution_id, lease in held if lease.has_lapsed(now)}
+        lapsed = {key for key, lease in held if lease.has_lapsed(now)}
         self._give_up(lapsed)
         if held and len(lapsed) == len(held):
             log.error("all leases lapsed", extra={"event": "all_leases_lapsed", "executions": len(lapsed)})
             self._on_cut_off()
 
-    def _give_up(self, lost: set[UUID]) -> None:
-        for execution_id in lost:
-            self._held.pop(execution_id, None)
+    def _give_up(self, lost: set[LeaseId]) -> None:
+        for lease in lost:
+            self._held.pop(lease, None)
         if lost:
             self._on_lost(lost)
 

@@ -14,7 +14,7 @@ import msgspec
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.effects import EffectStore
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.domain.outcomes import Cancelled, Outcome
 from app.tasks import Context
 from app.worker.alarms import Alarms
@@ -63,7 +63,7 @@ class WorkerPool:
         self._effects = effects
         self._on_free = on_free
         self._on_settle = on_settle
-        self._running: dict[UUID, Attempt] = {}
+        self._running: dict[LeaseId, Attempt] = {}
         self._ready: deque[Claim] = deque()
         self._pace = Pace()
         self._deadlines = Alarms(self._ring, is_over=attrgetter("finished"))
@@ -100,31 +100,34 @@ class WorkerPool:
             self._launching = False
 
     def _launch(self, claim: Claim) -> None:
+        if not self._leases.allows_beginning(claim.lease):
+            _report_late(claim)
+            self._leases.drop(claim.lease)
+            return
         attempt = self._attempt(claim)
-        self._running[claim.execution_id] = attempt
+        self._running[claim.lease] = attempt
         attempt.work = work = start_at_once(self._runner.run(attempt))
         if work.done():
             self._on_done(attempt, work)
             return
-        self._leases.began(claim.execution_id, attempt.started_at)
+        self._leases.began(claim.lease, attempt.started_at)
         self._deadlines.set(time.monotonic() + attempt.timeout_seconds, attempt)
         work.add_done_callback(partial(self._on_done, attempt))
 
-    def lose(self, execution_id: UUID) -> None:
+    def lose(self, lease: LeaseId) -> None:
         """End an attempt whose lease was lost."""
-        attempt = self._running.get(execution_id)
+        attempt = self._running.get(lease)
         if attempt is None:
-            self._ready = deque(claim for claim in self._ready if claim.execution_id != execution_id)
+            self._ready = deque(claim for claim in self._ready if claim.lease != lease)
         else:
-            log.warning("lease lost", extra={"event": "lease_lost", "execution_id": str(execution_id)})
+            log.warning("lease lost", extra={"event": "lease_lost", "execution_id": str(lease.execution_id)})
             self._end(attempt, Stop.LEASE_LOST)
 
     def cancel(self, execution_id: UUID) -> None:
         """End an attempt that somebody wants to stop, or never start it."""
-        attempt = self._running.get(execution_id)
-        if attempt is not None:
-            self._end(attempt, Stop.CANCELLED)
-            return
+        for attempt in list(self._running.values()):
+            if attempt.claim.execution_id == execution_id:
+                self._end(attempt, Stop.CANCELLED)
         for claim in [claim for claim in self._ready if claim.execution_id == execution_id]:
             self._ready.remove(claim)
             self.drop_cancelled(claim)
@@ -186,7 +189,7 @@ class WorkerPool:
 
     def _on_done(self, attempt: Attempt, work: asyncio.Task[Outcome]) -> None:
         """Take the outcome; one that comes after its attempt was given up on counts no more."""
-        if attempt.claim.execution_id in self._running and not attempt.finished:
+        if not attempt.finished:
             outcome = self._runner.stopped(attempt) if work.cancelled() else work.result()
             self._finish(attempt, outcome)
 
@@ -214,10 +217,18 @@ class WorkerPool:
 
     def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
         attempt.finished = True
-        del self._running[attempt.claim.execution_id]
+        del self._running[attempt.claim.lease]
         self._pace.note_ended()
         if attempt.stop is not Stop.LEASE_LOST:
             self._settler.add(attempt, outcome)
             self._on_settle()
         self._launch_ready()
         self._on_free()
+
+
+def _report_late(claim: Claim) -> None:
+    """Say that a claim was not begun: its lease is over, and somebody else has the execution or soon will."""
+    log.warning(
+        "the lease lapsed before the attempt began",
+        extra={"event": "begun_too_late", "execution_id": str(claim.execution_id)},
+    )

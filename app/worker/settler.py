@@ -138,7 +138,7 @@ class Settler:
 
     def _end(self, attempt: Attempt, counts: bool) -> None:  # noqa: FBT001 - as the committer calls it
         """What an attempt came to is durable, or another worker's."""
-        self._leases.drop(attempt.claim.execution_id)
+        self._leases.drop(attempt.claim.lease)
         if not counts:
             _report_lost(attempt)
 

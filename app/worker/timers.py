@@ -10,7 +10,7 @@ import msgspec
 
 from app.db.clock import DatabaseClock
 from app.db.stores.executions import ExecutionStore
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.domain.statuses import Status
 from app.worker.alarms import Alarms
 
@@ -33,7 +33,7 @@ class Timers:
         executions: ExecutionStore,
         clock: DatabaseClock,
         fire: Callable[[Claim], None],
-        lost: Callable[[UUID], None],
+        lost: Callable[[LeaseId], None],
     ) -> None:
         self._executions = executions
         self._clock = clock
@@ -42,7 +42,7 @@ class Timers:
         self._to_arm = Alarms(self._arm_soon, is_over=self._is_over)
         self._to_fire = Alarms(self._fire_all, is_over=self._is_over)
         self._arming: set[asyncio.Task[None]] = set()
-        self._waiting: dict[UUID, Claim] = {}
+        self._waiting: dict[LeaseId, Claim] = {}
 
     def __len__(self) -> int:
         """Return how many claims wait for their instant."""
@@ -50,12 +50,16 @@ class Timers:
 
     def add(self, claim: Claim) -> None:
         """Fire this claim at its `due_at`."""
-        self._waiting[claim.execution_id] = claim
+        self._waiting[claim.lease] = claim
         self._to_arm.set(self._clock.monotonic_of(claim.due_at) - ARM_AHEAD_SECONDS, claim)
 
-    def forget(self, execution_id: UUID) -> Claim | None:
+    def forget(self, lease: LeaseId) -> Claim | None:
         """Drop a claim and return it; None where it is not here."""
-        return self._waiting.pop(execution_id, None)
+        return self._waiting.pop(lease, None)
+
+    def of(self, execution_id: UUID) -> list[Claim]:
+        """Return the claims of an execution that wait here."""
+        return [claim for claim in self._waiting.values() if claim.execution_id == execution_id]
 
     async def take_back(self) -> list[Claim]:
         """Return every claim that has not fired, and fire none of them."""
@@ -68,7 +72,7 @@ class Timers:
         return claims
 
     def _is_over(self, claim: Claim) -> bool:
-        return self._waiting.get(claim.execution_id) is not claim
+        return self._waiting.get(claim.lease) is not claim
 
     def _arm_soon(self, claims: list[Claim]) -> None:
         ours = [claim for claim in claims if not self._is_over(claim)]
@@ -88,20 +92,20 @@ class Timers:
                 self._to_arm.set(time.monotonic() + ARM_AGAIN_SECONDS, claim)
             return
         for claim in claims:
-            attempt_number = attempts.get(claim.execution_id)
+            attempt_number = attempts.get(claim.lease)
             if attempt_number is None:
                 self._give_up(claim)
                 continue
             armed = msgspec.structs.replace(claim, status=Status.RUNNING, attempt_number=attempt_number)
-            self._waiting[claim.execution_id] = armed
+            self._waiting[claim.lease] = armed
             self._to_fire.set(self._clock.monotonic_of(claim.due_at), armed)
 
     def _give_up(self, claim: Claim) -> None:
         """Somebody took the execution back before it was armed: cancelled, paused, edited."""
-        if self._waiting.pop(claim.execution_id, None):
-            self._lost(claim.execution_id)
+        if self._waiting.pop(claim.lease, None):
+            self._lost(claim.lease)
 
     def _fire_all(self, claims: list[Claim]) -> None:
         for claim in claims:
-            if self._waiting.pop(claim.execution_id, None) is not None:
+            if self._waiting.pop(claim.lease, None) is not None:
                 self._fire(claim)

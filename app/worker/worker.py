@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.db.notifier import HintSender
 from app.db.stores.executions import ExecutionStore
+from app.domain.claims import LeaseId
 from app.domain.hints import Ready
 from app.domain.statuses import Status
 from app.loop import Loop
@@ -96,20 +97,20 @@ class Worker:
         """An attempt has ended: settle it."""
         self._settling.wake()
 
-    def on_lost(self, lost: set[UUID]) -> None:
-        """Let go of executions whose lease was lost."""
-        for execution_id in lost:
-            if self._timers.forget(execution_id) is None:
-                self._pool.lose(execution_id)
+    def on_lost(self, lost: set[LeaseId]) -> None:
+        """Let go of what was held under leases that were lost."""
+        for lease in lost:
+            if self._timers.forget(lease) is None:
+                self._pool.lose(lease)
 
     def on_cancels(self, asked: Iterable[UUID]) -> None:
         """Stop executions that somebody wants to stop, as far as they are here."""
         for execution_id in asked:
-            armed = self._timers.forget(execution_id)
-            if armed is None:
-                self._pool.cancel(execution_id)
-            elif armed.status == Status.RUNNING:
-                self._pool.drop_cancelled(armed)
+            for claim in self._timers.of(execution_id):
+                self._timers.forget(claim.lease)
+                if claim.status == Status.RUNNING:
+                    self._pool.drop_cancelled(claim)
+            self._pool.cancel(execution_id)
 
     async def _settle(self) -> bool:
         self._pool.collect_lines()
@@ -133,7 +134,7 @@ class Worker:
         except Exception:
             log.exception("could not give back leases; they lapse", extra={"event": "release_failed"})
         for claim in claims:
-            self._leases.drop(claim.execution_id)
+            self._leases.drop(claim.lease)
 
     async def _settle_all(self) -> None:
         deadline = time.monotonic() + SETTLE_SECONDS

@@ -22,7 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test as run
 from app.db.pools import Pool, open_pool
 from app.db.queries import load
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Lease, Settlement, renew
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, uuid7
 from app.domain.statuses import Status
@@ -146,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         if row:
             row.attempt += row.status is Status.SCHEDULED
             row.status = Status.RUNNING
-        assert armed == ({claim.execution_id: row.attempt} if row else {})
+        assert armed == ({claim.lease: row.attempt} if row else {})
 
     @precondition(lambda self: self.claims)
     @rule(which=whichever)
@@ -158,7 +158,7 @@ class Machine(RuleBasedStateMachine):
         row = self.model.held_by(token)
         if row:
             row.has_lapsed = False
-        assert lost == (set() if row else {claim.execution_id})
+        assert lost == (set() if row else {claim.lease})
 
     @precondition(lambda self: self.claims)
     @rule(which=whichever, status=st.sampled_from((Status.COMPLETED, Status.FAILED, Status.CANCELLED)))
@@ -309,8 +309,8 @@ class Machine(RuleBasedStateMachine):
         key = self.keys[which % len(self.keys)]
         return key, self.model.live.get(key)
 
-    def _with_connection(self, lease: Lease) -> set[UUID]:
-        async def renewed() -> set[UUID]:
+    def _with_connection(self, lease: Lease) -> set[LeaseId]:
+        async def renewed() -> set[LeaseId]:
             async with self.bed.pool.acquire() as connection:
                 return await renew(connection, [lease])  # type: ignore[arg-type]  # a proxy of one
 

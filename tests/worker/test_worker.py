@@ -1,5 +1,6 @@
 """What a worker does with an execution, from the claim to the record of how it ended."""
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -306,6 +307,46 @@ async def test_an_outcome_that_comes_after_the_lease_was_lost_changes_nothing(
     await bench.ended(other)  # settled after the lost one
 
     assert (await bench.in_status(execution_id, "RUNNING")).completed_at is None
+
+
+TAKE_AWAY = """
+UPDATE onthedot.executions
+   SET lease_epoch = lease_epoch + 1, status = 'RETRYING', worker_id = NULL, lease_expires_at = NULL,
+       claimed_at = NULL
+ WHERE execution_id = $1
+"""
+"""What a reaper does to an execution whose worker it takes for dead."""
+
+
+async def test_a_worker_that_claims_again_what_it_had_lost_keeps_the_new_lease(
+    bench: Bench, register: Register
+) -> None:
+    """The late outcome of its old attempt belongs to the old lease: it must not end the new one."""
+    second_began = asyncio.Event()
+    left_seconds: list[float] = []
+
+    async def slow(context: Context) -> int:
+        if context.attempt_number == 1:
+            await bench.pool.execute(TAKE_AWAY, context.execution_id)
+            await second_began.wait()
+            return 1
+        second_began.set()
+        for _ in range(12):  # three leases long
+            await asyncio.sleep(0.25)
+            left_seconds.append(
+                await bench.pool.fetchval(
+                    "SELECT extract(epoch FROM lease_expires_at - now())::float8 FROM onthedot.executions"
+                )
+            )
+        return 2
+
+    register["slow"] = slow
+    await bench.start_worker(lease_seconds="1")
+
+    execution = await bench.ended(await bench.job(await bench.task("python:slow")))
+
+    assert (execution.status, execution.result, execution.attempt_number) == (Status.COMPLETED, 2, 2)
+    assert min(left_seconds) > 0
 
 
 async def test_stopping_gives_back_what_has_not_begun_and_finishes_what_has(bench: Bench) -> None:

@@ -7,4 +7,4 @@ UPDATE onthedot.executions AS e
   FROM unnest($2::uuid[], $3::int8[]) AS x (execution_id, lease_epoch)
  WHERE e.shard = $1 AND e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
    AND e.status IN ('SCHEDULED', 'RUNNING')
-RETURNING e.execution_id, e.attempt_number
+RETURNING e.execution_id, e.lease_epoch, e.attempt_number

@@ -12,7 +12,7 @@ import msgspec
 from app.db.partitions import fetch_making_partitions
 from app.db.pools import Connection, Pool
 from app.db.queries import load
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.domain.failures import Category, Failure
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
@@ -115,13 +115,13 @@ class ExecutionStore:
         )
         return [Claim(*row) for row in rows]
 
-    async def arm(self, claims: Iterable[Claim]) -> dict[UUID, int]:
+    async def arm(self, claims: Iterable[Claim]) -> dict[LeaseId, int]:
         """Begin the attempts of SCHEDULED executions; return the attempt numbers of those still ours."""
-        armed: dict[UUID, int] = {}
+        armed: dict[LeaseId, int] = {}
         for shard, group in _by_shard(claims):
             ids, epochs = _ids_and_epochs(group)
             rows = await self._pool.fetch(load("arm"), shard, ids, epochs)
-            armed.update((row[0], row[1]) for row in rows)
+            armed.update((LeaseId(row[0], row[1]), row[2]) for row in rows)
         return armed
 
     async def settle_relaxed(self, settlements: Iterable[Settlement]) -> set[UUID]:
@@ -197,22 +197,22 @@ async def settle_on(connection: Connection, settlement: Settlement) -> bool:
     return bool(rows)
 
 
-async def renew(connection: Connection, leases: Iterable[Lease]) -> set[UUID]:
-    """Prolong leases; return the execution ids of those that are ours no longer.
+async def renew(connection: Connection, leases: Iterable[Lease]) -> set[LeaseId]:
+    """Prolong leases; return those that are ours no longer.
 
     A row that another session has locked is skipped by the renewal and asked for again: locked is not lost.
     """
-    lost: set[UUID] = set()
+    lost: set[LeaseId] = set()
     for shard, group in groupby(sorted(leases, key=attrgetter("shard")), key=attrgetter("shard")):
         held = list(group)
         ids, epochs = [x.execution_id for x in held], [x.lease_epoch for x in held]
         rows = await connection.fetch(
             load("renew"), shard, ids, epochs, [x.lease_seconds for x in held], [x.started_at for x in held]
         )
-        missing = set(ids) - {row[0] for row in rows}
+        missing = set(map(LeaseId, ids, epochs)) - {LeaseId(*row) for row in rows}
         if missing:
             still = await connection.fetch(load("held_leases"), shard, ids, epochs)
-            lost |= missing - {row[0] for row in still}
+            lost |= missing - {LeaseId(*row) for row in still}
     return lost
 
 

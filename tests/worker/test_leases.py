@@ -1,0 +1,51 @@
+"""Which leases a worker holds, by its own clock."""
+
+import time
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import msgspec
+
+from app.db.stores.workers import WorkerIdentity
+from app.domain.claims import Claim, LeaseId
+from app.worker.leases import HeldLease, LeaseKeeper
+from tests.domain.test_retry import a_claim
+
+LEASE_SECONDS = 30.0
+
+
+def keeper() -> LeaseKeeper:
+    """Return a keeper that does not run: nothing is renewed."""
+    worker = WorkerIdentity(worker_id=uuid4(), host="ant", pid=1, version="1", queues=(), slots=1)
+    return LeaseKeeper(
+        "", worker=worker, lease_seconds=LEASE_SECONDS, on_lost=lambda _: None, on_cut_off=lambda: None
+    )
+
+
+def held(claim: Claim, *, seconds_ago: float) -> HeldLease:
+    """Return the lease of a claim that was made so long ago."""
+    return HeldLease(claim, LEASE_SECONDS, time.monotonic() - seconds_ago)
+
+
+def test_nothing_may_begin_under_a_lease_that_has_lapsed_or_is_not_held() -> None:
+    leases, claim = keeper(), a_claim(attempt_number=1, max_attempts=3)
+    assert not leases.allows_beginning(claim.lease)
+
+    leases.hold(held(claim, seconds_ago=LEASE_SECONDS - 5))
+    assert leases.allows_beginning(claim.lease)
+
+    leases.hold(held(claim, seconds_ago=LEASE_SECONDS + 0.1))  # frozen meanwhile
+    assert not leases.allows_beginning(claim.lease)
+
+
+def test_the_end_of_an_old_lease_is_not_the_end_of_the_next_one() -> None:
+    leases, old = keeper(), a_claim(attempt_number=1, max_attempts=3)
+    again = msgspec.structs.replace(old, lease_epoch=3, attempt_number=2)
+    leases.hold(held(old, seconds_ago=40))
+    leases.hold(held(again, seconds_ago=0))
+
+    leases.drop(old.lease)
+    leases.began(LeaseId(old.execution_id, 2), datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert leases.allows_beginning(again.lease)
+    assert not leases.allows_beginning(old.lease)
