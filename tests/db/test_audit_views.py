@@ -288,7 +288,8 @@ async def _fill(pool: Pool) -> Row:
     await make_task(pool)
     now = await now_of(pool)
     live = [execution_row(now, due_in_seconds=3600 + i) for i in range(ROWS)]
-    ended = [finished_row(now, ended_seconds_ago=-60 * i) for i in range(ROWS)]
+    # As many on each day, whatever the time is: a partition of a hundred rows would rightly be read whole.
+    ended = [finished_row(now, ended_seconds_ago=-(600 + i % 1000 + 86_400 * (i % 13))) for i in range(ROWS)]
     jobs = [job_row(now, job_id=row["job_id"]) for row in live]
     ledger = [
         {"shard": row["shard"], "job_id": row["job_id"], "occurrences": 1, "disposition": "paused"}
