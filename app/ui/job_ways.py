@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from uuid import UUID
 
-_KEY = '-H "Authorization: Bearer $ONTHEDOT_API_KEY"'
+_KEY = '-H "Authorization: Bearer $KEY"'
 _JSON = "-H 'Content-Type: application/json'"
 
 _RUNS = """\

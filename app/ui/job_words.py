@@ -17,17 +17,13 @@ MOST_JSON_CHARACTERS = 20_000
 _SHOWN_DELAYS = 3
 
 _OVERLAP = {
-    "allow": "a run begins when it is due, whether or not an earlier one still runs",
-    "skip": "a run is skipped while an earlier one still runs",
-    "queue": "a run waits until the earlier one has ended",
-    "cancel_running": "a run that is due cancels the earlier one",
+    "allow": "runs may overlap",
+    "skip": "skipped while an earlier run goes on",
+    "queue": "waits until the earlier run has ended",
+    "cancel_running": "cancels the earlier run",
 }
-_MISFIRE = {
-    "skip": "skipped",
-    "run_once": "made up for by one run",
-    "run_all": "all made up for",
-}
-_GAP = {"run_after_gap": "run when the clock goes on", "skip": "are skipped"}
+_MISFIRE = {"skip": "skipped", "run_once": "one run makes up for all", "run_all": "all are made up for"}
+_GAP = {"run_after_gap": "run when it goes on", "skip": "are skipped"}
 _FOLD = {"first": "run the first time", "second": "run the second time", "both": "run both times"}
 
 
@@ -56,7 +52,7 @@ def policy_rules(job: JobView, policy: JobPolicy | None) -> list[Rule]:
     if job.schedule.type in {"RECURRING", "INTERVAL"}:
         rules.append(Rule("Missed runs", misfire_words(job.schedule)))
     if _has_time_of_day(job.schedule):
-        words = f"times that it jumps over {_GAP[job.schedule.gap]}, times that come twice {_FOLD[job.schedule.fold]}"
+        words = f"times left out {_GAP[job.schedule.gap]}, times that come twice {_FOLD[job.schedule.fold]}"
         rules.append(Rule("Clock changes", words))
     if policy is not None:
         rules += _limits(job, policy)
@@ -67,7 +63,7 @@ def misfire_words(schedule: ScheduleView) -> str:
     """Return what becomes of instants that nobody planned in time."""
     if schedule.misfire == "run_all":
         return _MISFIRE["run_all"]
-    return f"what was missed by more than {duration(schedule.misfire_grace_seconds)} is {_MISFIRE[schedule.misfire]}"
+    return f"later than {duration(schedule.misfire_grace_seconds)}: {_MISFIRE[schedule.misfire]}"
 
 
 def retry_words(count: int, backoff: Backoff) -> str:
@@ -108,7 +104,7 @@ def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
 
 
 def _whose(own: object) -> str:
-    return "as its task says" if own is None else ""
+    return "from the task" if own is None else ""
 
 
 def _has_time_of_day(schedule: ScheduleView) -> bool:

@@ -1,12 +1,15 @@
-"""The last runs of a job as a strip: a bar each, the newest at the right, coloured by result, high if long."""
+"""The last runs of a job as a strip: a bar each, the newest at the right, coloured by result, high if it ran long."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from app.db.reads.job_runs import Run
 from app.domain.statuses import Status
 
-LEAST_HEIGHT = 2
+LEVELS = 10
+"""Heights that are told apart in a list: fifty strips are much of its page, and more levels are more of it."""
 FOOT = 3
 """What failed stands on a foot below the line: a colour alone tells nothing to those who do not see it."""
 LOOKS: Mapping[Status, str] = {Status.COMPLETED: "good", Status.FAILED: "bad"}
@@ -14,35 +17,41 @@ LOOKS: Mapping[Status, str] = {Status.COMPLETED: "good", Status.FAILED: "bad"}
 
 
 class Bar(NamedTuple):
-    """A run as a bar; `x` is its middle, `top` and `foot` count from the top."""
+    """A run as a bar of width 1 at `x`; `top` and `foot` count from the top."""
 
     run: Run
     look: str
-    x: float
+    x: int
     top: int
     foot: int
 
 
-class Stroke(NamedTuple):
+class Shape(NamedTuple):
     """All bars of one look as the data of a single path."""
 
     look: str
     path: str
 
 
-def run_bars(runs: Sequence[Run], *, slots: int, step: float, height: int) -> list[Bar]:
-    """Return the bars of the last `slots` runs, which come newest first; the longest fills the height."""
+def run_bars(runs: Sequence[Run], *, slots: int, height: int, levels: int | None = None) -> list[Bar]:
+    """Return the bars of the last `slots` runs from the left; the longest fills the height. `runs`: newest first."""
     shown = runs[:slots]
     longest = max((run.seconds or 0 for run in shown), default=0) or 1
-    return [_bar(run, slots - 1 - i, step, height, longest) for i, run in enumerate(shown)]
+    grain = height // (levels or height)
+    bars = [_bar(run, slots - 1 - i, height, grain, longest) for i, run in enumerate(shown)]
+    return bars[::-1]
 
 
-def run_strokes(runs: Sequence[Run], *, slots: int, step: float, height: int) -> list[Stroke]:
-    """Return the same as few paths: a list shows fifty strips."""
+def run_shapes(runs: Sequence[Run], *, slots: int, width: int, height: int) -> list[Shape]:
+    """Return the same as few outlines, each bar `width` wide without a gap."""
     found: dict[str, str] = {}
-    for bar in run_bars(runs, slots=slots, step=step, height=height):
-        found[bar.look] = f"{found.get(bar.look, '')}M{bar.x:g} {bar.foot}V{bar.top}"
-    return [Stroke(look, path) for look, path in found.items()]
+    bars = run_bars(runs, slots=slots, height=height, levels=LEVELS)
+    for look, group in groupby(bars, attrgetter("look")):
+        alike = list(group)
+        tops = "".join(f"V{bar.top}h{width}" for bar in alike)
+        outline = f"M{alike[0].x * width} {alike[0].foot}{tops}V{alike[0].foot}z"
+        found[look] = found.get(look, "") + outline
+    return [Shape(look, path) for look, path in found.items()]
 
 
 def strip_words(runs: Sequence[Run]) -> str:
@@ -54,8 +63,8 @@ def strip_words(runs: Sequence[Run]) -> str:
     return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}: {', '.join(parts)}"
 
 
-def _bar(run: Run, slot: int, step: float, height: int, longest: float) -> Bar:
+def _bar(run: Run, x: int, height: int, grain: int, longest: float) -> Bar:
     look = LOOKS.get(run.status, "off")
-    tall = max(LEAST_HEIGHT, round(height * (run.seconds or 0) / longest))
+    tall = max(1, round((run.seconds or 0) / longest * height / grain)) * grain
     foot = height + FOOT if look == "bad" else height
-    return Bar(run, look, round((slot + 0.5) * step, 2), height - tall, foot)
+    return Bar(run, look, x, height - tall, foot)

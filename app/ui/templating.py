@@ -63,6 +63,7 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         size=words.size,
         strip_words=run_strip.strip_words,
         wall=wall,
+        told_deed=words.told_deed,
         weekday=words.weekday,
         value_words=task_words.value_words,
     )

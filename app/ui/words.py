@@ -16,7 +16,7 @@ _MONTH_SECONDS = 30 * 86_400
 _ERROR_CHARACTERS = 200
 _VALUE_CHARACTERS = 60
 _MOST_DIFFERENCES = 50
-_BESIDE_THE_POINT = frozenset({"version", "created_at"})
+_BESIDE_THE_POINT = frozenset({"version", "created_at", "is_active"})
 """Columns that say nothing about a change that the row does not say itself."""
 
 _DEEDS = {"create": "created", "update": "changed", "delete": "deleted", "cancel": "cancelled", "retry": "ran again",
@@ -124,6 +124,16 @@ def deed(action: str) -> str:
     """Return what somebody did: `job.update` is `changed`."""
     verb = action.rpartition(".")[2]
     return _DEEDS.get(verb, verb)
+
+
+def told_deed(change: ChangeView) -> str:
+    """Return what a change did; pausing and resuming are changes like others, and told as what they are."""
+    match (change.after or {}).get("is_active") if change.before else None:
+        case False:
+            return "paused"
+        case True:
+            return "resumed"
+    return deed(change.action)
 
 
 def differences(change: ChangeView) -> list[tuple[str, str, str]]:

@@ -1,6 +1,7 @@
 """Times, durations and errors in words."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -129,18 +130,9 @@ def test_a_short_id_is_the_end_that_differs() -> None:
 
 
 def test_a_change_is_told_in_words() -> None:
-    change = ChangeView(
-        audit_id=1,
-        at=NOW,
-        actor="user:ada",
-        action="task.update",
-        target_type="task",
-        target_id="report",
+    change = _change(
         before={"queue": "general", "max_retries": None, "version": 1},
         after={"queue": "bulk", "max_retries": 3, "version": 2},
-        reason=None,
-        request_id=None,
-        client="",
     )
     created = msgspec.structs.replace(change, before=None, action="task.create")
     long = msgspec.structs.replace(change, before={"description": ""}, after={"description": "x" * 5000})
@@ -149,6 +141,42 @@ def test_a_change_is_told_in_words() -> None:
     assert words.differences(change) == [("max_retries", "none", "3"), ("queue", "general", "bulk")]
     assert (words.deed(created.action), words.differences(created)) == ("created", [])
     assert [len(new) for _, _, new in words.differences(long)] == [60]
+
+
+def test_of_objects_that_changed_their_fields_are_told() -> None:
+    change = _change(
+        before={"parameters": {"version": 1, "region": "west", "old": True, "deep": {"a": 1, "b": 2}}},
+        after={"parameters": {"version": 2, "region": "west", "new": [1], "deep": {"a": 1, "b": 3}}},
+    )
+
+    assert words.differences(change) == [
+        ("parameters.deep.b", "2", "3"),
+        ("parameters.new", "none", "[1]"),
+        ("parameters.old", "true", "none"),
+        ("parameters.version", "1", "2"),
+    ]
+
+
+def test_a_change_of_many_fields_is_cut() -> None:
+    many = {"parameters": {str(n): n for n in range(1000)}}
+
+    assert len(words.differences(_change(before={"parameters": {}}, after=many))) == 50
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"is_active": True}, {"is_active": False, "pause_reason": "why"}, "paused"),
+        ({"is_active": False}, {"is_active": True}, "resumed"),
+        ({"name": "a"}, {"name": "b"}, "changed"),
+        (None, {"is_active": True}, "changed"),
+    ],
+)
+def test_pausing_and_resuming_are_told_as_what_they_are(
+    before: dict[str, Any] | None, after: dict[str, Any], told: str
+) -> None:
+    assert words.told_deed(_change(before=before, after=after)) == told
+    assert "is_active" not in {name for name, _, _ in words.differences(_change(before=before, after=after))}
 
 
 @pytest.mark.parametrize(
@@ -163,3 +191,19 @@ def test_a_change_is_told_in_words() -> None:
 )
 def test_who_is_behind_a_change_is_named(name: str, told: str) -> None:
     assert words.actor(name) == told
+
+
+def _change(*, before: dict[str, Any] | None, after: dict[str, Any] | None) -> ChangeView:
+    return ChangeView(
+        audit_id=1,
+        at=NOW,
+        actor="user:ada",
+        action="task.update",
+        target_type="task",
+        target_id="report",
+        before=before,
+        after=after,
+        reason=None,
+        request_id=None,
+        client="",
+    )
