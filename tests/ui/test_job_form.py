@@ -1,5 +1,6 @@
 """`/jobs/new` and `/jobs/{id}/edit`: the form of a job."""
 
+import gzip
 import json
 import re
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from app.db.pools import Pool
-from tests.factories import make_job, make_task
+from tests.factories import insert, make_job, make_task, task_row
 from tests.ui.conftest import OpenPage, send
 from tests.ui.hostile import HOSTILE
 from tests.ui.parsed import Html
@@ -598,3 +599,28 @@ async def test_a_job_that_is_not_there(ada: httpx.AsyncClient) -> None:
     for address in (f"/jobs/{UUID(int=7)}/edit", f"/jobs/new?from={UUID(int=7)}"):
         assert (await ada.get(address)).status_code == 404
     assert (await ada.get("/jobs/new?from=x")).status_code == 400
+
+
+async def test_the_page_stays_small_and_everything_on_it_leads_somewhere(
+    ada: httpx.AsyncClient, pool: Pool
+) -> None:
+    properties = {
+        f"parameter_{number}": {"type": "string", "description": "What it is for"} for number in range(30)
+    }
+    schema = json.dumps({"type": "object", "properties": properties})
+    await insert(
+        pool, "tasks", [task_row(task_id=f"task-{number}", name=f"Task {number}") for number in range(500)]
+    )
+    await make_task(pool, task_id="report", parameter_schema=schema)
+    job_id = await make_job(pool, task_id="report")
+    for address in ("/jobs/new?task=report", f"/jobs/{job_id}/edit"):
+        answer = await ada.get(address)
+        html = Html(answer.text)
+        assert len(gzip.compress(answer.content)) <= 15_000
+        assert html.inline_code() == []
+        links = {link["href"] for link in html.all("a") if not link["href"].startswith("#")}
+        assert {link: (await ada.get(link)).status_code for link in links} == dict.fromkeys(links, 200)
+        styles = [link["href"] for link in html.all("link", rel="stylesheet")]
+        scripts = [one["src"] for one in html.all("script") if "/js/" in one["src"]]
+        for files, most in ((styles, 8_500), (scripts, 6_500)):
+            assert sum([len(gzip.compress((await ada.get(file)).content)) for file in files]) <= most
