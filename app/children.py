@@ -34,6 +34,11 @@ class SupervisorLine:
         number = take_supervisor_fd()
         return cls(None if number is None else socket.socket(fileno=number))
 
+    @property
+    def leads_somewhere(self) -> bool:
+        """Tell whether a supervisor has started this process, and would start it again."""
+        return self._line is not None
+
     def report_ready(self) -> None:
         """Tell the supervisor that this process does its work now."""
         if self._line is not None:

@@ -1,9 +1,10 @@
 """What each process of ours has: a pool, the database's clock, a line to its supervisor, and a way to be stopped."""
 
 import asyncio
+import logging
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from app.children import SupervisorLine
@@ -12,8 +13,12 @@ from app.db.errors import database_of_settings
 from app.db.pools import Pool, open_pool
 from app.loop import Loop
 from app.settings import Settings
+from app.startup import CannotStart
+
+log = logging.getLogger(__name__)
 
 CLOCK_EVERY_SECONDS = 10.0
+CONNECT_EVERY_SECONDS = 0.5
 POLL_SECONDS = 0.9
 """How often idle workers and materializers look by themselves: with jitter, less than a second."""
 
@@ -47,7 +52,8 @@ async def process(
     dsn = settings.database_url or ""
     async with AsyncExitStack() as stack:
         clock = DatabaseClock()
-        with database_of_settings():
+
+        async def connect() -> Pool:
             pool = await open_pool(
                 dsn,
                 size=connections,
@@ -55,12 +61,38 @@ async def process(
                 statement_timeout_seconds=statement_timeout_seconds,
                 by_index_only=by_index_only,
             )
-            stack.push_async_callback(pool.close)
-            await clock.synchronise(pool)
+            try:
+                await clock.synchronise(pool)
+            except BaseException:
+                pool.terminate()
+                raise
+            return pool
+
+        pool = await connected(connect, stop, is_patient=line.leads_somewhere)
+        stack.push_async_callback(pool.close)
         keeping = Loop("clock", lambda: _synchronise(clock, pool), interval_seconds=CLOCK_EVERY_SECONDS)
         keeping.start()
         stack.push_async_callback(keeping.stop)
         yield Process(dsn=dsn, pool=pool, clock=clock, line=line, stop=stop, stack=stack)
+
+
+async def connected(connect: Callable[[], Awaitable[Pool]], stop: asyncio.Event, *, is_patient: bool) -> Pool:
+    """Return what `connect` does; where the database is down and `is_patient`, as soon as it is back.
+
+    A process that a supervisor started waits by itself: it has found the database there before, and ending and being
+    started again costs seconds that are missing once it is back. Raises `CannotStart`.
+    """
+    while True:
+        try:
+            with database_of_settings():
+                return await connect()
+        except CannotStart as error:
+            if not (is_patient and error.passes) or stop.is_set():
+                raise
+            log.warning("waiting for the database", extra={"event": "database_awaited", "why": str(error)})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_EVERY_SECONDS):
+                await stop.wait()
 
 
 async def _synchronise(clock: DatabaseClock, pool: Pool) -> bool:

@@ -5,8 +5,10 @@ CANNOT_START = 78
 
 
 class CannotStart(Exception):
-    """A process cannot start. `status` is what it exits with: 1 where trying again may help."""
+    """A process cannot start. `status` is what it exits with: 1 where trying again may help. `passes`: what is in the
+    way, a database that is down, goes by itself."""
 
-    def __init__(self, why: str, *, status: int = CANNOT_START) -> None:
+    def __init__(self, why: str, *, status: int = CANNOT_START, passes: bool = False) -> None:
         super().__init__(why)
         self.status = status
+        self.passes = passes

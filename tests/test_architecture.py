@@ -85,7 +85,7 @@ ROOMS: dict[str, set[str]] = {
     "loop": set(),
     "paths": set(),
     "ports": set(),
-    "process": {"children", "db", "loop", "settings"},
+    "process": {"children", "db", "loop", "settings", "startup"},
     "settings": set(),
     "startup": set(),
     "tasks": set(),

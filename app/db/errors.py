@@ -13,6 +13,7 @@ _UNREACHABLE = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that broke, or was being shut down, in the middle of something
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -64,10 +65,12 @@ def database_of_settings() -> Iterator[None]:
         yield
     except Exception as error:
         cause = _driver_error(error)
-        if not (is_unavailable(cause) or isinstance(cause, _UNUSABLE)):
+        passes = is_unavailable(cause)
+        if not (passes or isinstance(cause, _UNUSABLE)):
             raise
         why = str(cause) or type(cause).__name__
-        raise CannotStart(f"the database of ONTHEDOT_DATABASE_URL cannot be used: {why}", status=1) from None
+        text = f"the database of ONTHEDOT_DATABASE_URL cannot be used: {why}"
+        raise CannotStart(text, status=1, passes=passes) from None
 
 
 def _driver_error(error: BaseException) -> BaseException:
