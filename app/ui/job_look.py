@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -188,6 +189,7 @@ def _document(values: Values, edited: Edited | None) -> dict[str, Any] | None:
     return document if isinstance(document.get("parameters", {}), dict) else None
 
 
+@cache
 def _zones() -> list[str]:
     """Return the zones of places, and UTC; other names can be typed."""
     return ["UTC", *sorted(name for name in zone_names() if "/" in name and not name.startswith("Etc/"))]
