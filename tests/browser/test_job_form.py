@@ -33,6 +33,9 @@ def test_the_form_has_no_serious_flaw(house: House, open_as: OpenAs, width: int,
     for path in (f"/jobs/new?task={deploy(house)}", f"/jobs/{job['job_id']}/edit"):
         page = open_as("ada", path, theme=theme, width=width)
         page.get_by_text("Bounds, changes of the clock").click()
+        page.get_by_label("Name").fill("x" * 150)
+        page.get_by_text("curl", exact=True).click()
+        expect(page.locator("#preview pre").first).to_contain_text("x" * 150)
 
         assert serious_flaws(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
