@@ -3,11 +3,10 @@
 import shutil
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-import psycopg
 
 from app.db.postmaster import Postmaster
 from app.db.server_address import ServerAddress
@@ -19,7 +18,7 @@ from tests.chaos.scenario import Result, Scenario
 from tests.chaos.scenarios import nothing_more
 from tests.chaos.scene import Scene, Setup
 from tests.chaos.server import ChaosServer
-from tests.chaos.wal import PLUGIN, SLOT
+from tests.chaos.wal import make_slot
 
 BACK_SECONDS = 10.0
 APPLIED = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'"
@@ -92,17 +91,13 @@ def _make_synchronous(primary: ChaosServer) -> None:
 
 
 def _make_slot_on(standby: ChaosServer, primary: ChaosServer) -> None:
-    """Make the slot; it waits until the primary says which transactions are under way."""
-    with psycopg.connect(standby.dsn, autocommit=True) as connection:
-        pipeline = connection.pgconn
-        pipeline.send_query(f"SELECT pg_create_logical_replication_slot('{SLOT}', '{PLUGIN}')".encode())
-        assert wait_for(lambda: _is_made(pipeline, primary), seconds=30), "the standby makes no slot"
-
-
-def _is_made(pipeline: psycopg.pq.abc.PGconn, primary: ChaosServer) -> bool:
-    primary.query("SELECT pg_log_standby_snapshot()")
-    pipeline.consume_input()
-    return not pipeline.is_busy()
+    """Make the slot; that waits until the primary says which transactions are under way."""
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(make_slot, standby.dsn)
+        while not making.done():
+            primary.query("SELECT pg_log_standby_snapshot()")
+            wait([making], timeout=0.5)
+        making.result()
 
 
 def _give(server: ChaosServer) -> None:

@@ -27,6 +27,7 @@ COPIED = ("app", "migrations", "templates", "tests", "docs", "pyproject.toml", "
 TIMEOUT_SECONDS = 400
 TESTS_FAILED = 1
 """Exit status of pytest: tests ran, and some failed. Anything else proves nothing."""
+TIMED_OUT = -1
 MACHINE = "tests/reliability/test_state_machine.py"
 STORE = "tests/db/test_executions_store.py"
 WORKER = "tests/worker/test_worker.py"
@@ -222,10 +223,13 @@ def _is_killed(folder: Path, mutant: Mutant) -> bool:
 
 def _run(folder: Path, test: str) -> int:
     command: Sequence[str] = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test)
+    env = os.environ | {"STATE_MACHINE_SHRINK": "no"}
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
-        return TESTS_FAILED  # a mutant that hangs is found out too
+        return TIMED_OUT
     return done.returncode
 
 

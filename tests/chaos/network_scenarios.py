@@ -2,19 +2,20 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
 from tests.chaos.journals import now
 from tests.chaos.producer import Mix
+from tests.chaos.proxy import Loss
 from tests.chaos.scenario import Result, Scenario
 from tests.chaos.scenarios import restarted_in_time
 from tests.chaos.scene import Scene, Setup
 
 WAYS = (frozenset({"up", "down"}), frozenset({"up"}), frozenset({"down"}))
 LOSS_SECONDS = 20.0
+RELEASES = 4
 STATEMENTS = ("create_jobs", "claim_due", "claim_ahead", "arm", "renew", "settle", "retry", "release")
 
 
@@ -64,9 +65,7 @@ def _lose_one(scene: Scene, statement: str, what: str) -> bool:
     assert scene.proxy
     began = now()
     loss = scene.proxy.lose(f"-- {statement}:", what)
-    if statement == "release":
-        _provoke_release(scene)
-    done = loss.done.wait(LOSS_SECONDS)
+    done = _wait_for_release(scene, loss) if statement == "release" else loss.done.wait(LOSS_SECONDS)
     if done:
         # Whatever the reply told nobody knows until it is found out: by looking again, or when leases run out.
         scene.note(f"{what} of {statement} lost", "database", began=began, ended=now())
@@ -74,14 +73,16 @@ def _lose_one(scene: Scene, statement: str, what: str) -> bool:
     return done
 
 
-def _provoke_release(scene: Scene) -> None:
-    """Stop a worker in order: it gives back what it has leased ahead."""
-    workers = scene.house.processes("worker")
-    if workers:
-        with scene.broken("worker stopped", f"pid {workers[0]}"):
-            with suppress(ProcessLookupError):
-                os.kill(workers[0], signal.SIGTERM)
-            time.sleep(0.2)
+def _wait_for_release(scene: Scene, loss: Loss) -> bool:
+    """Stop workers in order until one gives back what it has leased ahead."""
+    for _ in range(RELEASES):
+        for pid in scene.house.processes("worker")[:1]:
+            with scene.broken("worker stopped", f"pid {pid}"):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+                if loss.done.wait(LOSS_SECONDS / RELEASES):
+                    return True
+    return False
 
 
 def as_promised(result: Result) -> Iterator[str]:
