@@ -41,7 +41,7 @@ def test_the_form_has_no_serious_flaw(house: House, open_as: OpenAs, width: int,
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_preview_follows_what_is_typed_and_moves_nothing(open_as: OpenAs) -> None:
+def test_the_preview_follows_what_is_typed_and_moves_nothing(house: House, open_as: OpenAs) -> None:
     page = open_as("ada", "/jobs/new")
     expect(page.locator("#preview")).to_contain_text("Every day at 02:00 (UTC)")
     place = page.get_by_label("Time zone").bounding_box()
@@ -57,6 +57,11 @@ def test_the_preview_follows_what_is_typed_and_moves_nothing(open_as: OpenAs) ->
     expect(page.locator(".warnings")).to_contain_text("does not exist in America/New_York")
     expect(page.get_by_label(CRON)).not_to_have_attribute("aria-invalid", "true")
     expect(page.locator(".instants tbody tr")).to_have_count(10)
+    page.get_by_label("Task", exact=True).fill(house.task())
+    page.locator(".commands summary").first.click()
+    page.get_by_label(CRON).fill("30 3 * * *")
+    expect(page.locator(".commands pre").first).to_contain_text("30 3 * * *")
+    expect(page.locator(".commands pre").first).to_be_visible()  # it stays open
 
 
 def test_a_job_is_made_by_keyboard_alone(house: House, open_as: OpenAs) -> None:

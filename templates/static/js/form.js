@@ -29,7 +29,14 @@ form.addEventListener("click", (event) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
+const opened = new Set(); // in the preview, which comes anew with every key
+document.getElementById("preview").addEventListener("click", ({ target }) => {
+  const part = target.closest("summary")?.parentElement;
+  if (part) part.open ? opened.delete(part.dataset.part) : opened.add(part.dataset.part); // it opens after the click
+});
+
 document.addEventListener("htmx:after:swap", () => {
+  for (const part of document.querySelectorAll("#preview [data-part]")) part.open = opened.has(part.dataset.part);
   for (const help of form.querySelectorAll(".help[id^=help-]")) {
     const field = document.getElementById(help.id.replace("help-", "field-"));
     const bad = help.querySelector(".bad");
