@@ -20,6 +20,7 @@ from app.ui.actions import Verb, ask_back, carry_out, told
 from app.ui.flash import Flash
 from app.ui.forms import Form, selected_ids
 from app.ui.visit import Visit, done, moved
+from app.ui.words import short_id
 
 RETRY = Verb(
     "Run again",
@@ -171,7 +172,7 @@ def _ended(execution: ListedExecution) -> Conflict:
 
 def _name(execution: ListedExecution) -> str:
     name = execution.job_name or execution.task_id
-    return f"{name}, {execution.status.lower()}, {execution.execution_id}"
+    return f"{name}, {execution.status.lower()}, {short_id(execution.execution_id)}"
 
 
 EXECUTION_ACTIONS = [retry_execution, ask_to_cancel, cancel_execution, retry_selected, cancel_selected]
