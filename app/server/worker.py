@@ -98,12 +98,9 @@ async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
     return pool
 
 
-async def compose_worker(
-    settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore
-) -> Worker:
-    """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
-    executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
-    identity = WorkerIdentity(
+def _identity(settings: Settings) -> WorkerIdentity:
+    """Return who this worker is: another one after each start, wherever it runs."""
+    return WorkerIdentity(
         worker_id=uuid4(),
         host=socket.gethostname(),
         pid=os.getpid(),
@@ -111,6 +108,14 @@ async def compose_worker(
         queues=settings.queues,
         slots=settings.concurrency,
     )
+
+
+async def compose_worker(
+    settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore
+) -> Worker:
+    """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
+    executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
+    identity = _identity(settings)
     main_loop = asyncio.get_running_loop()
 
     def on_lost(lost: set[LeaseId]) -> None:
