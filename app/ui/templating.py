@@ -23,50 +23,8 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals |= {
-        "asset": asset_urls(STATIC_DIR).__getitem__,
-        "bars": charts.bars,
-        "rhythm": rhythm,
-        "run_bars": run_strip.run_bars,
-        "run_shapes": run_strip.run_shapes,
-        "sparkline": charts.sparkline,
-        "version": __version__,
-    }
-    environment.filters.update(
-        absolute=words.absolute,
-        ahead=ahead,
-        actor=words.actor,
-        allowed_words=task_words.allowed_words,
-        capped=words.capped,
-        clock=words.clock,
-        counted=words.counted,
-        deed=words.deed,
-        differences=words.differences,
-        duration=words.duration,
-        error_line=words.error_line,
-        handler=task_words.handler,
-        json_shown=execution_words.json_shown,
-        lateness=words.lateness,
-        listed_error=execution_words.listed_error,
-        local_time=execution_words.local_time,
-        log_text=log_text.log_text,
-        percent=words.percent,
-        plain=plain,
-        precise=execution_words.precise,
-        pretty=words.pretty,
-        priority_word=task_words.priority_word,
-        relative=words.relative,
-        retry_words=task_words.retry_words,
-        rfc3339=words.rfc3339,
-        rule_words=task_words.rule_words,
-        short_id=words.short_id,
-        size=words.size,
-        strip_words=run_strip.strip_words,
-        wall=wall,
-        told_deed=words.told_deed,
-        weekday=words.weekday,
-        value_words=task_words.value_words,
-    )
+    environment.globals |= _GLOBALS | {"asset": asset_urls(STATIC_DIR).__getitem__}
+    environment.filters |= {function.__name__: function for function in _FILTERS}
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
 
 
@@ -77,3 +35,49 @@ def plain(text: str) -> str:
     quotation marks stand there as they are.
     """
     return text.unescape() if isinstance(text, Markup) else text
+
+
+_GLOBALS = {
+    "bars": charts.bars,
+    "rhythm": rhythm,
+    "run_bars": run_strip.run_bars,
+    "run_shapes": run_strip.run_shapes,
+    "sparkline": charts.sparkline,
+    "version": __version__,
+}
+_FILTERS = (
+    ahead,
+    execution_words.json_shown,
+    execution_words.listed_error,
+    execution_words.local_time,
+    execution_words.precise,
+    log_text.log_text,
+    plain,
+    run_strip.strip_words,
+    task_words.allowed_words,
+    task_words.handler,
+    task_words.priority_word,
+    task_words.retry_words,
+    task_words.rule_words,
+    task_words.value_words,
+    wall,
+    words.absolute,
+    words.actor,
+    words.capped,
+    words.clock,
+    words.counted,
+    words.deed,
+    words.differences,
+    words.duration,
+    words.error_line,
+    words.lateness,
+    words.percent,
+    words.pretty,
+    words.relative,
+    words.rfc3339,
+    words.short_id,
+    words.size,
+    words.told_deed,
+    words.weekday,
+)
+"""What templates turn values into words with, each by its own name."""
