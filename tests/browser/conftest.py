@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def house(postgresql_server: NoopExecutor) -> Iterator[House]:
     """Return a running house on a database of its own; tests share it and make what they need."""
-    server, name = postgresql_server, f"onthedot_browser_{os.getpid()}"
+    with house_on(postgresql_server, f"onthedot_browser_{os.getpid()}") as opened:
+        yield opened
+
+
+@contextmanager
+def house_on(server: NoopExecutor, name: str) -> Iterator[House]:
+    """Run a house on a new database of this name."""
     janitor = DatabaseJanitor(
         user=server.user,
         host=server.host,
@@ -109,8 +116,11 @@ def house(postgresql_server: NoopExecutor) -> Iterator[House]:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> "Iterator[playwright_api.Browser]":
-    """Return a running Chromium; skip where there is none."""
+def chromium(postgresql_server: NoopExecutor) -> "Iterator[playwright_api.Browser]":  # noqa: ARG001
+    """Return a running Chromium; skip where there is none.
+
+    Its driver keeps an event loop running in this thread: the database, which is made by one of its own, comes first.
+    """
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed (Debian: apt install chromium)")
