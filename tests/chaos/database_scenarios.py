@@ -139,7 +139,7 @@ def _server_log(server: ChaosServer) -> str:
     return "".join(path.read_text(errors="replace") for path in (server.cluster.folder / "log").glob("*.log"))
 
 
-STEADY = Setup(lease_seconds=10.0, mix=Mix(seconds=(0.0, 0.1)))
+STEADY = Setup(lease_seconds=30.0, mix=Mix(seconds=(0.0, 0.1)))
 """Its leases outlive a restart, as the usual ones do; what outlives a lease is another row."""
 WAYS = {
     "PostgreSQL kill -9": ChaosServer.kill,

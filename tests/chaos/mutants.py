@@ -115,7 +115,7 @@ MUTANTS = [
         "recall_keys",
         "WHERE",
         "WHERE false AND",
-        "tests/api/test_idempotency.py",
+        "tests/api/test_idempotency.py::test_fifty_at_once_under_one_key_are_one_request",
     ),
     _python(
         "acknowledged before the effect",
@@ -131,7 +131,7 @@ MUTANTS = [
         "stored = await self._store.create([one.submission for one in group])",
         "for one in group: _succeed(one, Stored({j.job_id: None for j in one.submission.jobs}, set()))\n"
         "            stored = await self._store.create([one.submission for one in group])",
-        "tests/api/test_jobs.py",
+        "tests/api/test_jobs.py::test_an_immediate_job_has_its_execution_with_it",
     ),
     _python(
         "wake-up by NOTIFY only",
@@ -145,14 +145,14 @@ MUTANTS = [
         "db/notifier.py",
         "if self._connection is None or self._connection.is_closed():",
         "if self._connection is None:",
-        "tests/db/test_notifier.py",
+        "tests/db/test_notifier.py::test_a_listener_notices_that_its_connection_is_gone_and_makes_another",
     ),
     _python(
         "the worker's own clock",
         "db/clock.py",
         "return time.monotonic() + self._offset_seconds",
         "return time.time() + 3600",
-        WORKER,
+        f"{WORKER}::test_leases_ahead_and_never_starts_early",
     ),
     _python(
         "fired when armed, not at the instant",
@@ -173,7 +173,7 @@ MUTANTS = [
         "advance_jobs",
         "SET materialized_until = x.materialized_until, ",
         "SET ",
-        "tests/scheduler/test_materializer.py",
+        "tests/scheduler/test_materializer.py::test_creates_each_occurrence_once_with_what_the_claim_decides_by",
     ),
 ]
 

@@ -76,6 +76,7 @@ def hold_up(scene: Scene, how: str) -> None:
         wait_for(lambda key=key: _has_ended(scene.folder, key), seconds=20 * scene.setup.lease_seconds)
         for effect in _starts(scene.folder, key):
             scene.note(f"held up by {how}", f"pid {effect.pid}", began=effect.at, ended=now())
+        scene.holds.append(_held_seconds(scene.folder, key))
     scene.pause(1.0, 2.0)
 
 
@@ -103,9 +104,10 @@ def no_duplicates(result: Result) -> Iterator[str]:
 
 def fenced_and_named(result: Result) -> Iterator[str]:
     """Promise that whoever loses its lease is named."""
-    again = result.verdict.counts.duplicate_start_explained
-    if again and "lease_lost" not in result.log and "settle_lost" not in result.log:
-        yield "leases were lost and no log line names an execution"
+    for what in result.missing:
+        yield f"there was no {what}"
+    if not any(event in result.log for event in ("lease_lost", "settle_lost", "all_leases_lapsed")):
+        yield "no log line names who lost a lease"
 
 
 def no_overlap(result: Result) -> Iterator[str]:
@@ -151,6 +153,14 @@ def _some_worker(scene: Scene) -> int:
 
 def _starts(folder: Path, key: str) -> list[Effect]:
     return [each for each in read(folder / "effects", Effect) if each.key == key and each.phase == "start"]
+
+
+def _held_seconds(folder: Path, key: str) -> float:
+    """Return how long its first run took."""
+    mine = [each for each in read(folder / "effects", Effect) if each.key == key]
+    first = min(mine, key=lambda each: each.at)
+    ends = [each.at for each in mine if each.token == first.token and each.phase != "start"]
+    return min(ends, default=now()) - first.at
 
 
 def _has_ended(folder: Path, key: str) -> bool:

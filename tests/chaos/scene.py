@@ -58,6 +58,8 @@ class Scene:
         self.notes: list[str] = []
         """What else was seen; shown with the figures."""
         self.missing: tuple[str, ...] = ()
+        self.holds: list[float] = []
+        """How long handlers have held up their process, in seconds."""
         self._stack = ExitStack()
         self._producers: list[Producer] = []
         self._own: list[Producer] = []
