@@ -21,8 +21,8 @@ class DatabaseClock:
 
     def __init__(self) -> None:
         self._offset_seconds = 0.0
-        self.error_seconds = float("inf")
-        """Half of the least round trip: how wrong the estimate can be."""
+        self.error_seconds = 0.0
+        """Half of the least round trip: how wrong the estimate can be. 0 before there is one."""
 
     async def synchronise(self, source: "Pool | Connection") -> None:
         """Estimate the offset anew."""
@@ -53,6 +53,10 @@ class DatabaseClock:
     def now(self) -> datetime:
         """Return the database's time, in UTC."""
         return _EPOCH + self.unix_microseconds() * _MICROSECOND
+
+    def monotonic_surely_after(self, instant: datetime) -> float:
+        """Return when `instant` will have come for certain, however wrong the estimate is: nothing starts early."""
+        return self.monotonic_of(instant) + self.error_seconds
 
     def monotonic_of(self, instant: datetime) -> float:
         """Return when `instant` will be on this process's monotonic clock, in seconds."""

@@ -98,7 +98,7 @@ class Timers:
                 continue
             armed = msgspec.structs.replace(claim, status=Status.RUNNING, attempt_number=attempt_number)
             self._waiting[claim.lease] = armed
-            self._to_fire.set(self._clock.monotonic_of(claim.due_at), armed)
+            self._to_fire.set(self._clock.monotonic_surely_after(claim.due_at), armed)
 
     def _give_up(self, claim: Claim) -> None:
         """Somebody took the execution back before it was armed: cancelled, paused, edited."""

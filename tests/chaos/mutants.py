@@ -157,7 +157,7 @@ MUTANTS = [
     _python(
         "fired when armed, not at the instant",
         "worker/timers.py",
-        "self._to_fire.set(self._clock.monotonic_of(claim.due_at), armed)",
+        "self._to_fire.set(self._clock.monotonic_surely_after(claim.due_at), armed)",
         "self._to_fire.set(0.0, armed)",
         f"{WORKER}::test_leases_ahead_and_never_starts_early",
     ),
