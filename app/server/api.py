@@ -67,8 +67,8 @@ from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
 from app.ui.house import House
-from app.ui.job_look import JobDesk
 from app.ui.job_detail import JobDetails
+from app.ui.job_look import JobDesk
 from app.ui.job_rows import JobTable
 from app.ui.login_limits import LoginLimits
 from app.ui.routes import dashboard

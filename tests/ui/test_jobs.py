@@ -1,5 +1,7 @@
 """`/jobs`: the list."""
 
+import gzip
+import random
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from app.db.reads import job_list
 from app.domain.statuses import Status
 from tests.factories import (
     Row,
+    finished_row,
     insert,
     job_row,
     make_execution,
@@ -36,7 +39,7 @@ SCHEDULES = [
     (CRON | {"expression": "*/7 * * * *"}, "every 7 minutes from minute 0 to 56 of every hour"),
     ({"every_seconds": 5400.0}, "every 90 minutes"),
 ]
-A_DAY = 86_400
+MOST_HTML_BYTES = 15_000
 
 
 async def test_without_jobs_the_page_says_how_to_begin(page: OpenPage) -> None:
@@ -296,6 +299,20 @@ async def test_a_repeating_job_without_a_next_instant_has_ended(page: OpenPage, 
     assert "Ended" in (await page("/jobs")).texts
 
 
+async def test_a_page_of_busy_jobs_stays_small(ada: httpx.AsyncClient, pool: Pool) -> None:
+    now = await now_of(pool)
+    jobs = [
+        job_row(now, name=f"Nightly report {n}", task_id=f"task-{n}", tags=["release"]) for n in range(60)
+    ]
+    await insert(pool, "jobs", jobs)
+    for row in jobs:
+        await insert(pool, "execution_history", [_uneven(now, row["job_id"], n) for n in range(30)])
+    answer = await ada.get("/jobs")
+
+    assert len(Html(answer.text).all("svg", **{"class": "run-strip"})) == 50
+    assert len(gzip.compress(answer.content)) <= MOST_HTML_BYTES
+
+
 async def test_failing_jobs_come_by_their_last_failure_page_by_page(page: OpenPage, pool: Pool) -> None:
     now = await now_of(pool)
     jobs = [_job(now, n, seconds_ago=1000 - n) for n in range(60)]
@@ -380,6 +397,15 @@ async def test_a_row_in_place_shows_what_its_job_is_doing_now(
 
 def _job(now: datetime, number: int, *, seconds_ago: int) -> Row:
     return job_row(now, name=f"job-{number:03}", created_at=now - timedelta(seconds=seconds_ago))
+
+
+def _uneven(now: datetime, job_id: UUID, number: int) -> Row:
+    """Return a run whose length looks like chance, as those of real jobs do."""
+    chance = random.Random(job_id.int + number).random()
+    status = Status.FAILED if chance > 0.9 else Status.COMPLETED
+    ended = 60 * number
+    row = finished_row(now, job_id=job_id, ended_seconds_ago=ended, status=status)
+    return row | {"started_at": now - timedelta(seconds=ended + 40 * chance)}
 
 
 async def _ran(pool: Pool, job_id: UUID, *, ago: float, status: str = "COMPLETED") -> UUID:
