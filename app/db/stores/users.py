@@ -94,22 +94,21 @@ class UserStore:
 
         Raises `Conflict` while they own jobs, and where no admin would be left.
         """
-        await self.get(user_id)
         async with self._engine.connect() as connection:
-            await _require_no_jobs(connection, user_id)  # most refusals need no lock
+            await _require_unneeded(connection, user_id)  # most refusals need no lock on jobs
         # No foreign key leads from jobs here: each insert of a job would lock its owner's row.
         async with without_new_jobs(self._engine, by) as connection:
-            locked = await _lock_with_admins(connection, user_id)
-            _found(locked.get(user_id), user_id)
-            _keep_an_admin(user_id, locked)
-            await _require_no_jobs(connection, user_id)
+            await _require_unneeded(connection, user_id)
             await connection.execute(delete(users).where(users.c.user_id == user_id))
 
 
 _QUOTAS = tuple(JobQuotas.__struct_fields__)
 
 
-async def _require_no_jobs(connection: AsyncConnection, user_id: str) -> None:
+async def _require_unneeded(connection: AsyncConnection, user_id: str) -> None:
+    locked = await _lock_with_admins(connection, user_id)
+    _found(locked.get(user_id), user_id)
+    _keep_an_admin(user_id, locked)
     if await connection.scalar(select(jobs.c.job_id).where(jobs.c.user_id == user_id).limit(1)):
         raise Conflict(f"{user_id} owns jobs; delete them first")
 
