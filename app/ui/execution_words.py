@@ -35,11 +35,11 @@ def listed_error(execution: ListedExecution) -> str:
 
 
 def local_time(text: str | None, zone: Zone) -> str:
-    """Return a time of a filter as a field for dates and times has it: wall time in the page's zone."""
+    """Return a time of a filter as its field has it: wall time in the page's zone, and not as browsers like it."""
     if text is None:
         return ""
     try:
-        return f"{zone.wall(parse_instant(text, zone=zone)):%Y-%m-%dT%H:%M}"
+        return f"{zone.wall(parse_instant(text, zone=zone)):%Y-%m-%d %H:%M}"
     except InvalidInput:
         return ""
 

@@ -345,6 +345,17 @@ async def test_the_strip_of_the_whole_house_comes_from_rollups(page: OpenPage, p
     assert "ended in the last" not in unknown  # rollups know no priorities
 
 
+async def test_times_of_the_filter_are_the_zones_of_the_page(
+    ada: httpx.AsyncClient, page: OpenPage, pool: Pool
+) -> None:
+    ada.cookies.set("onthedot_zone", "Asia/Kolkata")
+    await make_finished(pool)
+    html = await page("/executions?since=2026-01-31+09:00&until=2030-01-01T00:00:00Z")
+    fields = {field["name"]: field["value"] for field in html.all("input", type="text")}
+
+    assert fields == {"since": "2026-01-31 09:00", "until": "2030-01-01 05:30"}
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
