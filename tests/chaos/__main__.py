@@ -101,6 +101,8 @@ def _judge(scenario: Scenario, folder: Path, row: Row, *, seed: int) -> Row:
         scenario.act(scene)
         scene.end_load()
         came_to_rest = scene.come_to_rest()
+        if not came_to_rest:
+            scene.house.stop()  # or what still runs is in one journal and not in another
         scene.take_down()
     result = judged(scene, came_to_rest=came_to_rest)
     why = failures(scenario, result)

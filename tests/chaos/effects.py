@@ -1,7 +1,7 @@
 """E: the task whose handler writes down that it began and how it ended. Workers import it as a task module.
 
-Parameters: `key`; `seconds` it takes; `fails`, how many first attempts do; `blocks`: `sleep` holds up the event loop,
-`gil` the whole interpreter, for a regular expression of `length`.
+Parameters: `key`; `seconds` it takes; `fails`, how many first attempts do; `blocks`, at the first attempt: `sleep` holds up the event
+loop, `gil` the whole interpreter, for a regular expression of `length`.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def effect(context: Context) -> dict[str, int]:
 
 async def _work(context: Context) -> None:
     seconds = float(context.parameters.get("seconds", 0))
-    match context.parameters.get("blocks"):
+    match context.parameters.get("blocks") if context.attempt_number == 1 else None:
         case "sleep":
             time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for
         case "gil":
