@@ -23,7 +23,7 @@ _OVERLAP = {
     "cancel_running": "cancels the earlier run",
 }
 _MISFIRE = {"skip": "skipped", "run_once": "one run makes up for all", "run_all": "all are made up for"}
-_GAP = {"run_after_gap": "run when it goes on", "skip": "are skipped"}
+_GAP = {"run_after_gap": "run right after", "skip": "do not run"}
 _FOLD = {"first": "run the first time", "second": "run the second time", "both": "run both times"}
 
 
@@ -52,7 +52,7 @@ def policy_rules(job: JobView, policy: JobPolicy | None) -> list[Rule]:
     if job.schedule.type in {"RECURRING", "INTERVAL"}:
         rules.append(Rule("Missed runs", misfire_words(job.schedule)))
     if _has_time_of_day(job.schedule):
-        words = f"times left out {_GAP[job.schedule.gap]}, times that come twice {_FOLD[job.schedule.fold]}"
+        words = f"times it skips {_GAP[job.schedule.gap]}, times it repeats {_FOLD[job.schedule.fold]}"
         rules.append(Rule("Clock changes", words))
     if policy is not None:
         rules += _limits(job, policy)

@@ -126,7 +126,7 @@ async def test_a_policy_is_told_in_words_and_whose_it_is(page: OpenPage, pool: P
     assert "critical\nfrom the task" in from_task
     assert "1 high\nfrom the task" in from_task
     assert "later than 1 min: one run makes up for all" in from_task
-    assert "times left out run when it goes on" in from_task
+    assert "times it skips run right after, times it repeats run the first time" in from_task
     assert {"not retried", "after 5 s", "bulk", "3 low"} <= set(of_job.splitlines())
     assert "from the task" not in of_job
     assert "Clock changes" not in of_job
