@@ -117,8 +117,8 @@ async def seed(dsn: str, *, jobs: int, finished: int, days: int) -> None:
         await connection.execute(TASK, task, QUEUES[i % len(QUEUES)])
     await connection.execute(JOBS.format(shard=_SHARD.format(id="id")), jobs, list(TASKS))
     await connection.execute(PARTITIONS % (days + 1))
-    await connection.execute(COUNT_ANEW, days)
     await _finish(connection, jobs=jobs, finished=finished, days=days)
+    await connection.execute(COUNT_ANEW, days)
     await connection.execute("ANALYZE")
     await connection.close()
 
