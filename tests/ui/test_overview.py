@@ -145,7 +145,17 @@ async def test_what_comes_next_counts_down_and_can_be_run_now(
 
     assert [text for text in html.texts if text.startswith("in ")][:3] == ["in 1 min", "in 3 min", "in 4 min"]
     assert html.all("form", action=f"/jobs/{job_id}/run")
+    assert len(html.all("a", href=f"/jobs/{job_id}")) == 3
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+async def test_what_belongs_to_a_deleted_job_is_not_offered_to_run(page: OpenPage, pool: Pool) -> None:
+    await _begun(pool)
+    execution_id = await make_execution(pool, status=Status.RETRYING, due_in_seconds=100)
+    html = await page("/")
+
+    assert html.all("a", href=f"/executions/{execution_id}")
+    assert [form["action"] for form in html.all("form", method="post") if "jobs" in form["action"]] == []
 
 
 async def test_what_ended_is_drawn_and_counted(page: OpenPage, pool: Pool) -> None:

@@ -17,7 +17,7 @@ WITH late AS MATERIALIZED (
 ), shown AS MATERIALIZED (
     SELECT * FROM late ORDER BY due_at LIMIT $2::int4
 )
-SELECT s.execution_id, s.job_id, j.name AS job_name, s.task_id, s.queue, s.due_at,
+SELECT s.execution_id, s.job_id, j.job_id IS NOT NULL AS job_exists, j.name AS job_name, s.task_id, s.queue, s.due_at,
        (SELECT count(*)::int4 FROM late) AS total
   FROM shown AS s
   LEFT JOIN onthedot.jobs AS j ON j.shard = s.shard AND j.job_id = s.job_id

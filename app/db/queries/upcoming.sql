@@ -15,7 +15,7 @@ WITH next AS MATERIALIZED (
      ORDER BY e.due_at
      LIMIT $1::int4
 )
-SELECT n.execution_id, n.job_id, j.name AS job_name, n.task_id, n.queue, n.due_at, n.attempt_number
+SELECT n.execution_id, n.job_id, j.job_id IS NOT NULL AS job_exists, j.name AS job_name, n.task_id, n.queue, n.due_at, n.attempt_number
   FROM next AS n
   LEFT JOIN onthedot.jobs AS j ON j.shard = n.shard AND j.job_id = n.job_id
  ORDER BY n.due_at

@@ -49,6 +49,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
     execution_id: UUID
     job_id: UUID
+    job_exists: bool
+    """It may have been deleted while an attempt of it ran."""
     job_name: str | None
     task_id: str
     queue: str

@@ -4,7 +4,7 @@
 const TOPICS = ["definitions", "executions", "workers"];
 const SILENCE_MS = 25_000; // two beats and a half
 const POLL_MS = 10_000; // without a stream
-const BUSY = "dialog[open], .menu[open], .pick:checked, [data-hold]:hover, [data-hold]:focus-within";
+const BUSY = "dialog[open], .menu[open], .pick:checked, [data-hold]:hover, [data-hold]:has(:focus-visible)";
 
 const button = document.getElementById("live");
 const word = button.querySelector(".live-word");
