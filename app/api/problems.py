@@ -32,6 +32,7 @@ TITLES: dict[str, tuple[HTTPStatus, str]] = {
     "never_fires": (HTTPStatus.BAD_REQUEST, "The schedule never fires"),
     "invalid_parameters": (HTTPStatus.BAD_REQUEST, "The parameters do not satisfy the task's schema"),
     "invalid_parameter_schema": (HTTPStatus.BAD_REQUEST, "The parameter_schema is not a JSON Schema"),
+    "invalid_failure_rule": (HTTPStatus.BAD_REQUEST, "A failure rule means nothing"),
     "invalid_handler": (HTTPStatus.BAD_REQUEST, "The execution_handler cannot run"),
     "unknown_task": (HTTPStatus.BAD_REQUEST, "There is no such task"),
     "unknown_queue": (HTTPStatus.BAD_REQUEST, "There is no such queue"),

@@ -15,8 +15,11 @@ WITH fresh AS MATERIALIZED (
      WHERE status = 'RUNNING' AND lease_expires_at > now() - interval '1 h'
      GROUP BY task_id
 )
-SELECT t.task_id, used.jobs::int4, coalesce(busy.running, 0)::int4 AS running, day.completed, day.failed,
-       greatest(fresh.ended_at, by_minute.bucket, by_quarter.bucket) AS last_run_at
+SELECT t.task_id, used.jobs::int4,
+       coalesce((SELECT b.running FROM busy AS b WHERE b.task_id = t.task_id), 0)::int4 AS running,
+       day.completed, day.failed,
+       greatest((SELECT f.ended_at FROM fresh AS f WHERE f.task_id = t.task_id),
+                by_minute.bucket, by_quarter.bucket) AS last_run_at
   FROM unnest($1::text[]) AS t (task_id)
  CROSS JOIN LATERAL (
        SELECT count(*) AS jobs
@@ -38,5 +41,3 @@ SELECT t.task_id, used.jobs::int4, coalesce(busy.running, 0)::int4 AS running, d
         WHERE r.task_id = t.task_id AND r.grain_seconds = 900
         ORDER BY bucket DESC
         LIMIT 1) AS by_quarter ON true
-  LEFT JOIN fresh USING (task_id)
-  LEFT JOIN busy USING (task_id)
