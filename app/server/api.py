@@ -201,11 +201,11 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "task_reads": TaskReads(engine),
         "login_limits": LoginLimits(),
         **figures(engine, clock),
-        "house": house(engine, clock),
+        "house": house(engine, clock, change_feed),
     }
 
 
-def house(engine: Engine, clock: DatabaseClock) -> House:
+def house(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> House:
     """Make what the overview is read by."""
     return House(
         overview=OverviewReads(engine),
@@ -213,6 +213,7 @@ def house(engine: Engine, clock: DatabaseClock) -> House:
         queues=QueueReads(engine, PaceReads(engine, clock)),
         workers=WorkerReads(engine),
         clock=clock,
+        change_feed=change_feed,
     )
 
 

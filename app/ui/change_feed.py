@@ -47,6 +47,8 @@ class ChangeFeed:
         self._watchers: set[_Watcher] = set()
         self._of_session: Counter[str] = Counter()
         self._closed = False
+        self.version = 0
+        """Another number after each change: what was read under this one still holds."""
 
     async def tick(self) -> bool:
         """Look once, if anybody watches."""
@@ -55,6 +57,7 @@ class ChangeFeed:
         marks = await self._source.marks()
         changed = {topic for topic in marks if self._marks.get(topic) != marks[topic]}
         self._marks, self._looked_at = marks, self._monotonic()
+        self.version += bool(changed)
         for watcher in self._watchers:
             watcher.changed |= changed
             if watcher.changed:

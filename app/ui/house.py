@@ -8,6 +8,7 @@ from app.db.reads.overview import OverviewReads
 from app.db.reads.queues import QueueReads
 from app.db.reads.rates import RateReads, Span
 from app.db.reads.workers import WorkerReads
+from app.ui.change_feed import ChangeFeed
 from app.ui.verdict import judge
 
 FAILING_SHOWN, LATE_SHOWN, UPCOMING_SHOWN, QUEUES_SHOWN = 8, 5, 10, 20
@@ -24,19 +25,22 @@ class House:
         queues: QueueReads,
         workers: WorkerReads,
         clock: DatabaseClock,
+        change_feed: ChangeFeed,
     ) -> None:
         self._overview = overview
         self._rates = rates
         self._queues = queues
         self._workers = workers
         self._clock = clock
+        self._change_feed = change_feed
 
     async def read(self, span: Span) -> dict[str, Any]:
         """Return the parts by the names that templates know them by."""
+        version = self._change_feed.version
         failing, late, upcoming, health, steps = await asyncio.gather(
-            self._overview.failing(FAILING_SHOWN),
-            self._overview.late(LATE_SHOWN),
-            self._overview.upcoming(UPCOMING_SHOWN),
+            self._overview.failing(FAILING_SHOWN, version=version),
+            self._overview.late(LATE_SHOWN, version=version),
+            self._overview.upcoming(UPCOMING_SHOWN, version=version),
             self._overview.health(),
             self._overview.first_steps(),
         )

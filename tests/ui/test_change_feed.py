@@ -90,6 +90,18 @@ async def test_who_cannot_look_does_not_say_that_nothing_has_changed(site: Site)
     assert await _stays_silent(silent)
 
 
+async def test_the_version_tells_whether_what_was_read_still_holds(site: Site) -> None:
+    pages = site.change_feed.watch("session")
+    await _after_a_look(site.change_feed, pages)
+    before = site.change_feed.version
+    await _after_a_look(site.change_feed, pages)
+    unchanged = site.change_feed.version
+    await make_execution(site.pool)
+    await _after_a_look(site.change_feed, pages)
+
+    assert unchanged == before < site.change_feed.version
+
+
 async def test_nobody_looks_while_nobody_watches() -> None:
     source = _Counted()
     feed = ChangeFeed(source)
@@ -140,7 +152,7 @@ async def test_the_stream_ends_with_its_session(site: Site, ada: httpx.AsyncClie
     answer = await _ticking(site.change_feed, stream)
 
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert answer.text.startswith("event: beat\r\ndata: \r\nretry: ")
+    assert answer.text.startswith("event: hello\r\ndata: \r\nretry: ")
     assert "event: changed\r\ndata: definitions executions workers\r\n" in answer.text
 
 

@@ -248,6 +248,17 @@ async def test_scripts_are_answered_with_what_the_page_shows_as_it_is_now(
     assert not html.all("html")
 
 
+async def test_what_was_remembered_is_forgotten_with_a_change(site: Site, page: OpenPage, pool: Pool) -> None:
+    await _begun(pool)
+    before = _tile(await page("/"), 2)[1]
+    await make_execution(pool, due_in_seconds=-60)
+    remembered = _tile(await page("/"), 2)[1]
+    site.change_feed.version += 1
+    after = _tile(await page("/"), 2)[1]
+
+    assert (before, remembered, after) == ("0", "0", "1")
+
+
 async def test_a_span_that_is_none_is_refused(ada: httpx.AsyncClient) -> None:
     assert (await ada.get("/?span=1y")).status_code == 400
 

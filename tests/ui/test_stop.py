@@ -28,7 +28,7 @@ def test_sigterm_ends_the_streams_of_open_pages_and_tells_them_to_come_back(
 
         assert not listening.is_alive()
         assert process.wait(timeout=15) == 0
-        assert heard[:3] == ["event: beat", "data: ", heard[2]]
+        assert heard[:3] == ["event: hello", "data: ", heard[2]]
         assert 1000 <= int(heard[2].removeprefix("retry: ")) <= 4000
 
 

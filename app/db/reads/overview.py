@@ -1,7 +1,11 @@
-"""How the whole house is doing, each part at a bounded cost and at most `KEPT_SECONDS` old."""
+"""How the whole house is doing, each part at a bounded cost.
+
+Those who ask at the same time share one reading. It is kept for `KEPT_SECONDS`, but not beyond a change: who was told
+of one asks under another `version`.
+"""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -19,6 +23,8 @@ SIZE_KEPT_SECONDS = 60.0
 """To ask for it looks at every file of the database."""
 
 V = TypeVar("V", bound=msgspec.Struct)
+Key: TypeAlias = tuple[int, int]
+"""How many, and under which version."""
 
 
 class FailingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +98,7 @@ class FirstSteps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewReads:
-    """Reads the parts; those who ask at the same time share one reading."""
+    """Reads the parts."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -103,17 +109,17 @@ class OverviewReads:
         self._begun: FirstSteps | None = None
         """Nobody begins twice: once all steps have been taken, nobody looks again."""
 
-    async def failing(self, limit: int) -> Failing:
+    async def failing(self, limit: int, *, version: int = 0) -> Failing:
         """Return the jobs that failed last."""
-        return await self._failing.get(limit)
+        return await self._failing.get((limit, version))
 
-    async def late(self, limit: int) -> Late:
+    async def late(self, limit: int, *, version: int = 0) -> Late:
         """Return the executions that are the longest overdue."""
-        return await self._late.get(limit)
+        return await self._late.get((limit, version))
 
-    async def upcoming(self, limit: int) -> list[Waiting]:
+    async def upcoming(self, limit: int, *, version: int = 0) -> list[Waiting]:
         """Return the executions that come next."""
-        return await self._upcoming.get(limit)
+        return await self._upcoming.get((limit, version))
 
     async def health(self) -> Health:
         """Return how the house itself is doing."""
@@ -129,18 +135,18 @@ class OverviewReads:
         self._begun = steps if steps.all_taken else None
         return steps
 
-    async def _read_failing(self, limit: int) -> Failing:
-        rows = await self._rows(load("failing_jobs"), FAILURES_LOOKED_AT, limit)
+    async def _read_failing(self, key: Key) -> Failing:
+        rows = await self._rows(load("failing_jobs"), FAILURES_LOOKED_AT, key[0])
         if not rows:
             return Failing([])
         return Failing([_view(row, FailingJob) for row in rows], rows[0]["total"], rows[0]["more"])
 
-    async def _read_late(self, limit: int) -> Late:
-        rows = await self._rows(load("late_waiting"), LATE_COUNTED, limit)
+    async def _read_late(self, key: Key) -> Late:
+        rows = await self._rows(load("late_waiting"), LATE_COUNTED, key[0])
         return Late([_view(row, Waiting) for row in rows], rows[0]["total"]) if rows else Late([])
 
-    async def _read_upcoming(self, limit: int) -> list[Waiting]:
-        return [_view(row, Waiting) for row in await self._rows(load("upcoming"), limit)]
+    async def _read_upcoming(self, key: Key) -> list[Waiting]:
+        return [_view(row, Waiting) for row in await self._rows(load("upcoming"), key[0])]
 
     async def _read_size(self, _key: str) -> int:
         async with self._engine.connect() as connection:

@@ -31,7 +31,7 @@ async def _messages(
     request: AnyRequest, access: AccessStore, change_feed: ChangeFeed
 ) -> AsyncIterator[ServerSentEventMessage]:
     retry = random.randint(*RETRY_MILLISECONDS)  # noqa: S311 - jitter, not a secret
-    yield ServerSentEventMessage(event="beat", data="", retry=retry)
+    yield ServerSentEventMessage(event="hello", data="", retry=retry)
     async for topics in change_feed.watch(request.cookies[COOKIE_NAME]):
         if not topics and await principal_of(request, access) is None:
             return

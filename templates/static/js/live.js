@@ -1,7 +1,7 @@
 // One stream a page tells what has changed; what shows it asks for itself anew (htmx: `changed:jobs from:body`).
 // Nothing is asked for while somebody is in the middle of something, and nobody is told "live" who is not.
 
-const TOPICS = ["definitions", "executions", "workers"];
+const TOPICS = ["definitions", "executions", "workers", "time"]; // time: nothing else has changed for a while
 const SILENCE_MS = 25_000; // two beats and a half
 const POLL_MS = 10_000; // without a stream
 const BUSY = "dialog[open], .menu[open], .pick:checked, [data-hold]:hover, [data-hold]:has(:focus-visible)";
@@ -45,7 +45,7 @@ function open() {
   if (source || document.hidden) return;
   source = new EventSource("/ui/events");
   source.addEventListener("open", hear);
-  source.addEventListener("beat", hear);
+  source.addEventListener("beat", () => (hear(), tell(["time"])));
   source.addEventListener("changed", ({ data }) => (hear(), tell(data.split(" "))));
   source.addEventListener("error", () => {
     lost = true;
