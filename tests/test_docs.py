@@ -8,6 +8,7 @@ import pytest
 from app.api.problems import TITLES
 
 ROOT = Path(__file__).parent.parent
+LARGEST_PICTURE = 200_000
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -32,3 +33,12 @@ def test_files_that_documents_name_exist(document: Path) -> None:
     named = re.findall(rf"`((?:{'|'.join(rooms)})/[a-z_/]+\.py)`", document.read_text("utf-8"))
 
     assert [name for name in named if not (ROOT / "app" / name).exists()] == []
+
+
+def test_pictures_in_documents_are_there_and_small() -> None:
+    text = "".join(document.read_text("utf-8") for document in DOCUMENTS)
+    named = {ROOT / name for name in re.findall(r'src(?:set)?="([^"]+)"', text)}
+    kept = set((ROOT / "docs" / "screenshots").iterdir())
+
+    assert named == kept
+    assert [file.name for file in kept if file.stat().st_size > LARGEST_PICTURE] == []

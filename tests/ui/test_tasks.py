@@ -210,7 +210,7 @@ async def test_a_task_shows_its_failures_its_jobs_and_its_changes(page: OpenPage
     await pool.execute("UPDATE onthedot.tasks SET queue = 'bulk' WHERE task_id = 'report'")
     html = await page("/tasks/report")
 
-    assert {"RuntimeError: no", "Nightly", "by ada", "every 1 min", "changed", "general", "bulk"} <= set(
+    assert {"RuntimeError: no", "Nightly", "by ada", "every minute", "changed", "general", "bulk"} <= set(
         html.texts
     )
     assert [a["href"] for a in html.all("a") if a["href"].startswith("/executions/")] == [

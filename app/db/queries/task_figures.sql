@@ -1,5 +1,5 @@
 -- task_figures: how often tasks are used, when they last ran and how that went within a day.
--- $1 tasks (text[]), $2 most jobs to count of each (int4), $3 newest finished executions to look through (int4)
+-- $1 tasks (text[]), $2 most jobs to count of each (int4)
 -- index: jobs_task; rollups_task (task_id, grain_seconds, bucket); history_newest; executions_lease
 -- The counts lag behind a little, and know the last run to the minute: the newest executions tell it exactly.
 WITH fresh AS MATERIALIZED (
@@ -7,7 +7,7 @@ WITH fresh AS MATERIALIZED (
       FROM (SELECT task_id, completed_at
               FROM onthedot.execution_history
              ORDER BY scheduled_time DESC, execution_id DESC
-             LIMIT $3::int4) AS newest
+             LIMIT 1000) AS newest
      GROUP BY task_id
 ), busy AS MATERIALIZED (
     SELECT task_id, count(*) AS running

@@ -22,8 +22,6 @@ T = TypeVar("T", bound=msgspec.Struct)
 MOST_JOBS = 200
 """Jobs of a task that are counted; this many are that many or more."""
 MOST_QUEUES = 500
-MOST_FRESH, MOST_FAILURES = 1_000, 5_000
-"""Newest executions, and newest failures, that are looked through for those of a task."""
 _DESCRIPTION_CHARACTERS = 200
 _PLAIN = ("task_id", "name", "execution_handler", "queue", "priority", "timeout_seconds", "version")
 _RETRY = ("retry_policy", "retry_delay_seconds", "retry_max_delay_seconds")
@@ -170,7 +168,7 @@ class TaskReads:
 
     async def figures(self, task_ids: Collection[str]) -> Mapping[str, TaskFigures]:
         """Return how much each of these tasks is used."""
-        rows = await self._rows(load("task_figures"), list(task_ids), MOST_JOBS, MOST_FRESH)
+        rows = await self._rows(load("task_figures"), list(task_ids), MOST_JOBS)
         return {row["task_id"]: _as(row, TaskFigures) for row in rows}
 
     async def course(self, task_id: str, *, span_seconds: int, spans: int) -> list[Span]:
@@ -179,7 +177,7 @@ class TaskReads:
 
     async def failures(self, task_id: str, *, limit: int) -> list[TaskFailure]:
         """Return the newest failures of a task, as far as they are among the newest of the house."""
-        rows = await self._rows(load("task_failures"), task_id, MOST_FAILURES, limit)
+        rows = await self._rows(load("task_failures"), task_id, limit)
         return [_as(row, TaskFailure) for row in rows]
 
     async def _found(self, statement: Select[Any]) -> list[TaskRow]:
