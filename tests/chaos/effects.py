@@ -1,7 +1,7 @@
 """E: the task whose handler writes down that it began and how it ended. Workers import it as a task module.
 
-Parameters: `key`; `seconds` it takes; `fails`, how many first attempts do; `blocks`, at the first attempt: `sleep` holds up the event
-loop, `gil` the whole interpreter, for a regular expression of `length`.
+Parameters: `key`; `seconds` it takes; `fails`, how many first attempts do; `blocks`, at the first attempt: `sleep`
+holds up the event loop, `gil` the whole interpreter, for a regular expression of `length`.
 """
 
 import asyncio

@@ -111,8 +111,9 @@ def _finished(server: ChaosServer) -> int:
 
 
 def _destroy(server: ChaosServer) -> None:
-    server.send_signal(signal.SIGCONT)
-    server.stop_at_once()
+    if server.postmaster.is_running():
+        server.send_signal(signal.SIGCONT)
+        server.stop_at_once()
     shutil.rmtree(server.directory, ignore_errors=True)
 
 

@@ -88,6 +88,9 @@ def hold_loop(scene: Scene) -> None:
 def hold_interpreter(scene: Scene) -> None:
     """Hold up the interpreter, and so the thread that renews leases."""
     hold_up(scene, "gil")
+    scene.notes.append(f"held for {min(scene.holds):.1f} s at least")
+    if min(scene.holds) < scene.setup.lease_seconds:
+        scene.missing = ("hold of the interpreter beyond a lease",)
     log = scene.house.log
     named = [
         event for event in ("lease_lost", "all_leases_lapsed", "settle_lost", "child_ended") if event in log

@@ -29,9 +29,9 @@ from app.domain.statuses import Status
 from tests.factories import FAILURE, execution_row, insert, make_job, make_task, now_of
 from tests.reliability.model import Model, Row, Token
 
-EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "25"))
 PHASES = tuple(set(Phase) - ({Phase.shrink} if os.environ.get("STATE_MACHINE_SHRINK") == "no" else set()))
-STEPS = 30
+STEPS = 40
 LONG_SECONDS = 3600.0
 """Longer than everything takes: what is not due, or leased, remains so."""
 SHARD, LAST_BYTE = SHARDS[0], 0
@@ -100,6 +100,8 @@ class Machine(RuleBasedStateMachine):
         for table in ("executions", "execution_history", "attempts", "jobs"):
             self.bed.fetch(f"DELETE FROM onthedot.{table}")  # noqa: S608 - one of these
         self.bed.fetch("UPDATE onthedot.queues SET paused_at = NULL")
+        for is_due in (True, False):
+            self.create(is_due=is_due, most_attempts=3)
 
     @rule(is_due=st.booleans(), most_attempts=st.integers(min_value=1, max_value=3))
     def create(self, *, is_due: bool, most_attempts: int) -> None:
@@ -196,6 +198,29 @@ class Machine(RuleBasedStateMachine):
             row.attempt -= row.status is Status.RUNNING
             row.free()
         assert kept == ({claim.execution_id} if row else set())
+
+    @precondition(lambda self: self.keys)
+    @rule(
+        which=whichever,
+        worker=st.sampled_from(WORKERS),
+        ahead=st.booleans(),
+        writes=st.sampled_from(("arm", "renew", "settle", "retry", "release")),
+    )
+    def lose(self, which: int, worker: UUID, *, ahead: bool, writes: str) -> None:
+        """Let a worker lose its lease to another one, and then write: this is what the fence is for."""
+        key, row = self._row(which)
+        if row is None or not row.is_leased:
+            return
+        old = max(index for index, claim in enumerate(self.claims) if claim.execution_id == key)
+        self.lapse(which)
+        self.reap()
+        if ahead:
+            self.lease_ahead(worker, 3)
+        else:
+            self.come_due(which)
+            self.claim(worker, 3)
+        more = {"settle": {"status": Status.COMPLETED}, "retry": {"at_once": True}}
+        getattr(self, writes)(old, **more.get(writes, {}))
 
     @rule()
     def reap(self) -> None:
