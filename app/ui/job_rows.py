@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
@@ -40,12 +41,12 @@ class JobRow:
         """Tell whether it runs more than once by its schedule."""
         return self.job.schedule.type in REPEATING
 
-    @property
+    @cached_property
     def ended(self) -> list[Run]:
         """Return the runs that came to an end by themselves: what was cancelled or skipped tells nothing."""
         return [run for run in self.runs if run.status in {Status.COMPLETED, Status.FAILED}]
 
-    @property
+    @cached_property
     def completed(self) -> list[Run]:
         """Return the runs that completed."""
         return [run for run in self.runs if run.status is Status.COMPLETED]

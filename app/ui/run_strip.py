@@ -1,5 +1,6 @@
 """The last runs of a job as a strip: a bar each, the newest at the right, coloured by result, high if it ran long."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -58,8 +59,8 @@ def strip_words(runs: Sequence[Run]) -> str:
     """Return what a strip shows for those who do not see it: `30 runs: 28 completed, 2 failed`."""
     if not runs:
         return "no runs"
-    counts = {status: sum(run.status is status for run in runs) for status in Status}
-    parts = [f"{count} {status.lower()}" for status, count in counts.items() if count]
+    counts = Counter(run.status for run in runs)
+    parts = [f"{counts[status]} {status.lower()}" for status in Status if status in counts]
     return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}: {', '.join(parts)}"
 
 

@@ -20,7 +20,7 @@ MOST_LIVE = 200
 """Due executions of a job that are counted."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(msgspec.Struct, frozen=True):
     """A finished execution of a job, in short."""
 
     execution_id: UUID
@@ -56,9 +56,11 @@ class JobRunReads:
         """Return the last runs of each job, the newest `scheduled_time` first, at most `count` of each."""
         runs: dict[UUID, list[Run]] = {job_id: [] for job_id in job_ids}
         async with self._engine.connect() as connection:
-            for row in await connection.execute(_RECENT, _places(job_ids) | {"count": count}):
-                values = {name: row._mapping[name] for name in Run.__struct_fields__}
-                runs[row.job_id].append(Run(**values | {"status": Status(values["status"])}))
+            # A list has 1,500 of them: by their places, as columns by name took a third of its page's time.
+            rows = await connection.execute(_RECENT, _places(job_ids) | {"count": count})
+            for job_id, execution_id, status, scheduled, started, completed, lateness in rows:
+                run = Run(execution_id, _STATUSES[status], scheduled, started, completed, lateness)
+                runs[job_id].append(run)
         return runs
 
     async def live(self, job_ids: Collection[UUID]) -> Mapping[UUID, LiveRuns]:
@@ -125,4 +127,5 @@ def _live() -> Select[Any]:
     )
 
 
+_STATUSES = {status.value: status for status in Status}
 _RECENT, _LIVE = _recent(), _live()
