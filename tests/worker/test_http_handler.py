@@ -20,6 +20,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from app import __version__
+from app.db.stores.effects import EffectStore
 from app.domain.claims import Claim
 from app.domain.errors import InvalidInput
 from app.domain.failures import Category
@@ -27,6 +28,7 @@ from app.domain.http_target import HttpTarget
 from app.tasks import Context
 from app.worker.attempt import Attempt
 from app.worker.capture import ExecutionLog
+from app.worker.effects import AttemptEffects
 from app.worker.handlers import http
 from app.worker.handlers.http import BODY_LIMIT_BYTES, EXCERPT_CHARACTERS, HttpHandler
 from app.worker.handlers.http_failures import (
@@ -44,16 +46,6 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def make_attempt(parameters: dict[str, Any] | None = None) -> Attempt:
-    context = Context(
-        execution_id=EXECUTION_ID,
-        job_id=JOB_ID,
-        attempt_number=2,
-        scheduled_time=SCHEDULED,
-        parameters=parameters or {},
-        fencing_token=(1 << 40) + 7,
-        timeout_seconds=60.0,
-        logger=logging.getLogger("test"),
-    )
     claim = Claim(
         shard=298,
         execution_id=EXECUTION_ID,
@@ -77,10 +69,23 @@ def make_attempt(parameters: dict[str, Any] | None = None) -> Attempt:
         lease_expires_at=SCHEDULED,
         lateness_ms=None,
     )
+    effects = AttemptEffects(EffectStore(None), claim)
+    context = Context(
+        execution_id=EXECUTION_ID,
+        job_id=JOB_ID,
+        attempt_number=2,
+        scheduled_time=SCHEDULED,
+        parameters=parameters or {},
+        fencing_token=(1 << 40) + 7,
+        timeout_seconds=60.0,
+        logger=logging.getLogger("test"),
+        effects=effects,
+    )
     return Attempt(
         claim=claim,
         task=None,
         context=context,
+        effects=effects,
         log=ExecutionLog(lambda: datetime.now(UTC)),
         started_at=SCHEDULED,
         timeout_seconds=60.0,
