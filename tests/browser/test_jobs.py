@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import House, serious_flaws
+from tests.browser.conftest import House, Watched, serious_flaws
 
 OpenAs = Callable[..., Page]
 PATIENCE_SECONDS = 20
@@ -75,7 +75,10 @@ def test_running_a_job_shows_its_run_where_one_looks(house: House, open_as: Open
     expect(page.locator("tbody tr[id]").first).to_contain_text("by ada")
 
 
-def test_pausing_and_resuming_change_the_head_in_place(house: House, open_as: OpenAs) -> None:
+def test_pausing_and_resuming_change_the_head_in_place(
+    house: House, open_as: OpenAs, watched: Watched
+) -> None:
+    watched.expect("400")
     job_id = house.job(name="paused from its page")["job_id"]
     page = open_as("ada", f"/jobs/{job_id}")
     page.get_by_role("link", name="Pause…").click()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -9,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import House, Watched, serious_flaws
 
 OpenAs = Callable[..., Page]
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["version"],
     "properties": {
@@ -26,7 +27,8 @@ SCHEMA = {
 def test_no_page_of_a_task_has_a_serious_flaw(
     house: House, open_as: OpenAs, path: str, width: int, theme: str
 ) -> None:
-    task = house.task(name="x" * 200, description="long " * 300, parameter_schema=SCHEMA)
+    schema = SCHEMA | {"properties": SCHEMA["properties"] | {"p" * 150: {"type": "string"}}}
+    task = house.task(name="x" * 200, description="long " * 300, parameter_schema=schema)
     house.job(task, name="y" * 200, parameters={"version": "1"})
     page = open_as("ada", f"/tasks/{task}{path}", theme=theme, width=width)
 
@@ -61,7 +63,8 @@ def test_a_task_is_made_by_a_form_and_tried_in_a_dialog(house: House, open_as: O
     assert (job["parameters"], job["tags"]) == ({"greeting": "hello"}, ["try-it"])
 
 
-def test_without_scripts_a_task_is_tried_by_a_page(house: House, open_as: OpenAs) -> None:
+def test_without_scripts_a_task_is_tried_by_a_page(house: House, open_as: OpenAs, watched: Watched) -> None:
+    watched.expect("400")
     task = house.task(parameter_schema=SCHEMA)
     page = open_as("ada", f"/tasks/{task}", java_script_enabled=False)
     page.get_by_role("link", name="Try it").click()
@@ -98,6 +101,7 @@ def test_a_task_is_changed_by_keyboard_alone(house: House, open_as: OpenAs) -> N
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/tasks/{task}$"))
+    page.wait_for_load_state()  # its scripts listen from then on
     page.keyboard.press("e")
     name = page.get_by_label("Name")
     name.focus()
