@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import House, Watched, serious_flaws
 
@@ -74,6 +74,24 @@ def test_nothing_is_refreshed_under_somebody_who_is_busy(house: House, open_as: 
     expect(page.locator("#live")).to_have_text("Live")
 
 
+def test_what_was_asked_for_before_a_menu_was_opened_does_not_close_it(house: House, open_as: OpenAs) -> None:
+    job_id = house.job(name="its menu is open")["job_id"]
+    page = open_as("ada", "/jobs?name=its menu")
+    row, held = page.locator(f"#row-{job_id}"), list[Route]()
+    page.route("**/jobs/rows*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks functions
+    with page.expect_request("**/jobs/rows*"):
+        house.post(f"/jobs/{job_id}/actions/pause")
+    row.get_by_label("More").click()
+    with page.expect_response("**/jobs/rows*"):
+        held[0].continue_()
+    page.unroute("**/jobs/rows*")
+    expect(row.get_by_role("link", name="Duplicate")).to_be_visible()
+    expect(row).not_to_contain_text("Paused")
+    page.get_by_role("heading", name="Jobs").click()
+
+    expect(row).to_contain_text("Paused")
+
+
 def test_live_updates_can_be_paused_and_say_so(open_as: OpenAs) -> None:
     page = open_as("ada", "/jobs")
     page.keyboard.press("p")
@@ -116,6 +134,7 @@ def test_a_refused_action_says_why_and_leaves_the_page(
     watched.expect("403")
     job_id = house.job(name="refused")["job_id"]
     page = open_as("ada", "/jobs")
+    page.keyboard.press("p")  # or a row that is refreshed brings its token back
     page.locator(f"#row-{job_id} form[action$=run] input[name=csrf]").evaluate("field => field.value = ''")
     page.evaluate("document.body.removeAttribute('hx-headers:inherited')")
     page.locator(f"#row-{job_id}").get_by_role("button", name="Run now").click()

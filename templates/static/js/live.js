@@ -4,7 +4,8 @@
 const TOPICS = ["definitions", "executions", "workers", "time"]; // time: nothing else has changed for a while
 const SILENCE_MS = 25_000; // two beats and a half
 const POLL_MS = 10_000; // without a stream
-const BUSY = "dialog[open], .menu[open], .pick:checked, [data-hold]:hover, [data-hold]:has(:focus-visible)";
+const BEGUN = "dialog[open], .menu[open], .pick:checked";
+const BUSY = `${BEGUN}, [data-hold]:hover, [data-hold]:has(:focus-visible)`;
 
 const button = document.getElementById("live");
 const word = button.querySelector(".live-word");
@@ -38,6 +39,15 @@ function selectsText() {
   const selection = getSelection();
   return !selection.isCollapsed && document.getElementById("main").contains(selection.anchorNode);
 }
+
+// What was asked for while nobody did anything, and comes when a menu is open or rows are selected, would close the
+// one and forget the others: it is put aside, and asked for anew when its user is free.
+document.addEventListener("htmx:before:swap", (event) => {
+  const topics = event.detail.ctx.sourceElement?.getAttribute("hx-trigger")?.match(/(?<=changed:)\w+/g);
+  if (!topics || !document.querySelector(BEGUN)) return;
+  event.preventDefault();
+  for (const topic of topics) changed.add(topic);
+});
 
 // --- the stream, open while the page is seen: a browser has six connections to a server for all its tabs
 

@@ -77,7 +77,10 @@ document.addEventListener("htmx:after:swap", () => {
   if (dialog.childElementCount && !dialog.open) dialog.showModal();
   dialog.querySelector("[data-focus]")?.focus();
 });
-document.addEventListener("done", () => dialog.close());
+document.addEventListener("done", () => {
+  dialog.close();
+  for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false; // it may have led to the dialog
+});
 dialog.addEventListener("close", () => dialog.replaceChildren());
 
 // --- the icon in the tab is red while something fails: a pinned tab is a monitor
