@@ -77,7 +77,13 @@ async def test_a_listener_notices_that_its_connection_is_gone_and_makes_another(
     async def hears_again() -> bool:
         try:
             await listener.tick()
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except (
+            TimeoutError,
+            OSError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+        ):
             return False
         return listener.hears
 

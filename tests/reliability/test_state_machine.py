@@ -215,10 +215,11 @@ class Machine(RuleBasedStateMachine):
             self.come_due(index)
             self.claim(worker, 3)
         self.lapse(index)  # a renewal would be seen
+        by_age = len(self.claims) - 1 - old
         for write in (self.arm, self.renew, partial(self.retry, at_once=True), self.release):
-            write(old)
+            write(by_age)
             self.rows_are_what_the_model_says()
-        self.settle(old, Status.COMPLETED)
+        self.settle(by_age, Status.COMPLETED)
 
     @rule()
     def reap(self) -> None:
@@ -326,7 +327,9 @@ class Machine(RuleBasedStateMachine):
         return self.bed.wait(now_of(self.bed.pool))
 
     def _claim(self, which: int) -> tuple[Claim, Token]:
-        claim = self.claims[which % len(self.claims)]
+        claim = self.claims[
+            -1 - which % len(self.claims)
+        ]  # small numbers are drawn most: they are the newest
         return claim, (claim.execution_id, claim.lease_epoch)
 
     def _row(self, which: int) -> tuple[UUID, Row | None]:

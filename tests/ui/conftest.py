@@ -1,5 +1,6 @@
 """The dashboard on a database of its own, and a browser without JavaScript."""
 
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -14,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.db.clock import DatabaseClock
 from app.db.pools import Pool, open_engine, open_pool
 from app.db.reads.changes import ChangeReads
+from app.db.reads.recent import Recent
 from app.domain.access import hash_secret
 from app.server.api import page_parts, web_app
 from app.settings import Settings
@@ -46,12 +48,15 @@ class Site:
     login_limits: LoginLimits
     house: House
     application: Litestar
+    kept: list[Recent[Any, Any]]
+    """Every place where it keeps answers for a moment."""
 
 
 def site_on(engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = "") -> Site:
     """Compose the application as the server does."""
     change_feed = ChangeFeed(ChangeReads(engine))
     pages = page_parts(engine, clock, change_feed)
+    application = web_app(engine, pool, clock, Settings(), pages=pages)
     return Site(
         dsn=dsn,
         pool=pool,
@@ -60,7 +65,8 @@ def site_on(engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = ""
         change_feed=change_feed,
         login_limits=cast("LoginLimits", pages["login_limits"]),
         house=cast("House", pages["house"]),
-        application=web_app(engine, pool, clock, Settings(), pages=pages),
+        application=application,
+        kept=[one for one in gc.get_objects() if type(one) is Recent],
     )
 
 
@@ -96,8 +102,10 @@ async def whole_site(module_dsn: str) -> AsyncIterator[Site]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def site(whole_site: Site) -> Site:
-    """Return the dashboard with no rows but its users', and no login that failed."""
+    """Return the dashboard with no rows but its users', no login that failed and no answer kept."""
     pool = whole_site.pool
+    for recent in whole_site.kept:
+        recent._answers.clear()
     whole_site.login_limits.__init__()  # type: ignore[misc]
     for table in ("users", "jobs", "executions", "execution_history", "tasks", "workers", "rollups"):
         await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - our own names; keys go with users
