@@ -118,6 +118,12 @@ def _parse_dsn(text: str) -> str:
         return text
 
 
+def _parse_label(text: str) -> str:
+    if len(text) > 24 or not text.isprintable():
+        raise ValueError("use a word of at most 24 characters, such as staging")
+    return text
+
+
 def _parse_admin_key(text: str) -> str:
     if len(text) < 32 or not text.isascii() or any(character.isspace() for character in text):
         raise ValueError("use 32 or more ASCII characters without spaces")
@@ -147,6 +153,7 @@ class Settings:
     )
     host: str = _setting("127.0.0.1", str, "address of API and dashboard")
     port: int = _setting(8080, _whole(0, 65535), "their port; 0 picks a free one and prints it")
+    environment: str = _setting("", _parse_label, "what the dashboard says this house is; production in red")
     roles: tuple[str, ...] = _setting(ROLES, _parse_roles, "which parts run: api, materializer, worker")
     api_processes: int = _setting(1, _whole(1, 64), "API processes")
     worker_processes: tuple[int, int] = _setting(

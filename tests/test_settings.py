@@ -81,6 +81,11 @@ def test_text_is_read_as_what_it_means(name: str, text: str, value: object) -> N
         ("lease_seconds", "long", "use a number from 1 to 86400"),
         ("lease_seconds", "nan", "use a number from 1 to 86400"),
         ("lease_seconds", "inf", "use a number from 1 to 86400"),
+        (
+            "environment",
+            "a name of more than 24 characters",
+            "use a word of at most 24 characters, such as staging",
+        ),
         ("lookahead_ms", "99", "use a number from 100 to 60000"),
         ("horizon_seconds", "1", "use a number from 60 to 2678400"),
         ("worker_processes", "0", "use a number from 1 to 256, or a range such as 1..8"),

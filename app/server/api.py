@@ -175,7 +175,7 @@ def web_app(
         middleware=[RequestIds()],
         exception_handlers=with_pages(EXCEPTION_HANDLERS),
         openapi_config=openapi_config(),
-        template_config=template_config(),
+        template_config=template_config(house_name=settings.environment),
         logging_config=None,
     )
 

@@ -1,10 +1,10 @@
 """What the overview is read by: all its parts at once."""
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.db.clock import DatabaseClock
-from app.db.reads.overview import OverviewReads
+from app.db.reads.overview import Failing, Late, OverviewReads
 from app.db.reads.queues import QueueReads
 from app.db.reads.rates import RateReads, Span
 from app.db.reads.workers import WorkerReads
@@ -12,6 +12,13 @@ from app.ui.change_feed import ChangeFeed
 from app.ui.verdict import judge
 
 FAILING_SHOWN, LATE_SHOWN, UPCOMING_SHOWN, QUEUES_SHOWN = 8, 5, 10, 20
+
+
+class Trouble(NamedTuple):
+    """What is wrong now: in the bar of every page."""
+
+    failing: Failing
+    late: Late
 
 
 class House:
@@ -34,13 +41,20 @@ class House:
         self._clock = clock
         self._change_feed = change_feed
 
-    async def read(self, span: Span) -> dict[str, Any]:
-        """Return the parts by the names that templates know them by."""
+    async def trouble(self) -> Trouble:
+        """Return what fails and what is late."""
         version = self._change_feed.version
-        failing, late, upcoming, health, steps = await asyncio.gather(
+        failing, late = await asyncio.gather(
             self._overview.failing(FAILING_SHOWN, version=version),
             self._overview.late(LATE_SHOWN, version=version),
-            self._overview.upcoming(UPCOMING_SHOWN, version=version),
+        )
+        return Trouble(failing, late)
+
+    async def read(self, span: Span) -> dict[str, Any]:
+        """Return the parts by the names that templates know them by."""
+        (failing, late), upcoming, health, steps = await asyncio.gather(
+            self.trouble(),
+            self._overview.upcoming(UPCOMING_SHOWN, version=self._change_feed.version),
             self._overview.health(),
             self._overview.first_steps(),
         )

@@ -13,8 +13,11 @@ from app.ui.assets import STATIC_DIR, asset_urls
 from app.ui.job_form_words import ahead, wall
 
 
-def template_config() -> TemplateConfig[JinjaTemplateEngine]:
-    """Return the template engine: everything is escaped, and a name that does not exist is an error."""
+def template_config(*, house_name: str = "") -> TemplateConfig[JinjaTemplateEngine]:
+    """Return the template engine: everything is escaped, and a name that does not exist is an error.
+
+    `house_name` stands in the bar of every page, such as `staging`.
+    """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES_DIR),
         autoescape=True,
@@ -23,7 +26,7 @@ def template_config() -> TemplateConfig[JinjaTemplateEngine]:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals |= _GLOBALS | {"asset": asset_urls(STATIC_DIR).__getitem__}
+    environment.globals |= _GLOBALS | {"asset": asset_urls(STATIC_DIR).__getitem__, "house_name": house_name}
     environment.filters |= {function.__name__: function for function in _FILTERS}
     return TemplateConfig(instance=JinjaTemplateEngine.from_environment(environment))
 

@@ -15,6 +15,7 @@ from app.domain.errors import Forbidden, InvalidTimezone
 from app.domain.timezones import Zone, resolve
 from app.ui.csrf import csrf_token
 from app.ui.flash import Flash, flash_cookie, read_flash, taken_cookie
+from app.ui.house import House, Trouble
 from app.ui.sessions import COOKIE_NAME, AnyRequest, is_secure, local_path
 
 ZONE_COOKIE = "onthedot_zone"
@@ -34,6 +35,8 @@ class Visit:
     theme: Theme
     csrf_token: str
     flash: Flash | None
+    trouble: Trouble | None
+    """None for a part of a page: it has no bar."""
 
     @property
     def path(self) -> str:
@@ -67,7 +70,10 @@ class Visit:
 
 
 async def current_visit(
-    request: AnyRequest, principal: NamedDependency[Principal], clock: NamedDependency[DatabaseClock]
+    request: AnyRequest,
+    principal: NamedDependency[Principal],
+    clock: NamedDependency[DatabaseClock],
+    house: NamedDependency[House],
 ) -> Visit:
     """Return the visit that a request is."""
     return Visit(
@@ -78,6 +84,7 @@ async def current_visit(
         theme=theme_of(request),
         csrf_token=csrf_token(request.cookies[COOKIE_NAME]),
         flash=read_flash(request),
+        trouble=None if wants_part(request) else await house.trouble(),
     )
 
 

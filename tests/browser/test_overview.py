@@ -18,8 +18,9 @@ def test_a_failure_turns_page_title_and_icon_red_and_a_success_back(house: House
     row = page.locator(f"#failing-{job_id}")
     expect(row).to_contain_text("the disk is full")
 
-    assert re.match(r"\(\d+\) Overview", page.title())
-    assert "logo-bad.svg" in (page.locator("link[rel=icon]").get_attribute("href") or "")
+    expect(page).to_have_title(re.compile(r"^\(\d+\) Overview"))
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("logo-bad.svg"))
+    expect(page.locator("#trouble")).to_contain_text("failing")
     assert serious_flaws(page) == []
     house.api.patch(f"/tasks/{task}", json={"execution_handler": "builtin:noop"})
     row.get_by_role("button", name="Run again").click()

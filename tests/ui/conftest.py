@@ -52,11 +52,13 @@ class Site:
     """Every place where it keeps answers for a moment."""
 
 
-def site_on(engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = "") -> Site:
+def site_on(
+    engine: AsyncEngine, pool: Pool, clock: DatabaseClock, dsn: str = "", *, settings: Settings | None = None
+) -> Site:
     """Compose the application as the server does."""
     change_feed = ChangeFeed(ChangeReads(engine))
     pages = page_parts(engine, clock, change_feed)
-    application = web_app(engine, pool, clock, Settings(), pages=pages)
+    application = web_app(engine, pool, clock, settings or Settings(), pages=pages)
     return Site(
         dsn=dsn,
         pool=pool,

@@ -243,9 +243,28 @@ async def test_scripts_are_answered_with_what_the_page_shows_as_it_is_now(
     answer = await ada.get("/overview/now?span=1h", headers={"HX-Request": "true"})
     html = Html(answer.text)
 
-    assert answer.text.lstrip().startswith("<title>Overview · onthedot</title>")
     assert html.all("div", id="overview", **{"hx-get": "/overview/now?span=1h"})
     assert not html.all("html")
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/executions", "/tasks"])
+async def test_the_bar_of_every_page_says_what_is_wrong(page: OpenPage, pool: Pool, path: str) -> None:
+    await _begun(pool)
+    await make_finished(pool, job_id=await make_job(pool), status=Status.FAILED)
+    await make_execution(pool, due_in_seconds=-60)
+    html = await page(path)
+
+    assert {"/jobs?state=failing", "/executions?late=1"} <= {link["href"] for link in html.all("a")}
+    assert html.all("div", id="trouble", **{"data-level": "bad", "data-failing": "1"})
+    assert any(text.startswith("(1) ") for text in html.texts)
+
+
+async def test_the_bar_says_nothing_where_nothing_is_wrong(ada: httpx.AsyncClient, pool: Pool) -> None:
+    await _begun(pool)
+    html = Html((await ada.get("/ui/trouble", headers={"HX-Request": "true"})).text)
+
+    assert html.all("div", id="trouble", **{"data-level": "good", "data-failing": ""})
+    assert not html.all("a")
 
 
 async def test_what_was_remembered_is_forgotten_with_a_change(site: Site, page: OpenPage, pool: Pool) -> None:

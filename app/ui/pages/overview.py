@@ -28,4 +28,10 @@ async def overview_now(
     return part("overview/now.html", visit, server_url=server_url, **await house.read(span))
 
 
-OVERVIEW_PAGES = [overview, overview_now]
+@get("/ui/trouble")
+async def trouble_now(visit: NamedDependency[Visit], house: NamedDependency[House]) -> Template:
+    """Answer with what the bar says of trouble, as it is now."""
+    return part("trouble.html", visit, trouble=await house.trouble())
+
+
+OVERVIEW_PAGES = [overview, overview_now, trouble_now]

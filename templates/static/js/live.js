@@ -3,7 +3,7 @@
 
 const TOPICS = ["definitions", "executions", "workers", "time"]; // time: nothing else has changed for a while
 const SILENCE_MS = 25_000; // two beats and a half
-const POLL_MS = 10_000; // without a stream
+const POLL_MS = [3_000, 60_000]; // without a stream: soon, and then more and more seldom
 const BEGUN = "dialog[open], .menu[open], .pick:checked";
 const BUSY = `${BEGUN}, [data-hold]:hover, [data-hold]:has(:focus-visible)`;
 
@@ -120,10 +120,17 @@ function tick() {
   show();
 }
 
+function poll(afterMs) {
+  setTimeout(() => {
+    const streams = source?.readyState === EventSource.OPEN;
+    if (!streams && !document.hidden) {
+      open();
+      if (lost) tell(TOPICS);
+    }
+    poll(streams ? POLL_MS[0] : Math.min(2 * afterMs, POLL_MS[1]));
+  }, afterMs);
+}
+
 setInterval(tick, 1000);
-setInterval(() => {
-  if (document.hidden || source?.readyState === EventSource.OPEN) return;
-  open();
-  if (lost) tell(TOPICS);
-}, POLL_MS);
+poll(POLL_MS[0]);
 open();

@@ -83,12 +83,14 @@ document.addEventListener("done", () => {
 });
 dialog.addEventListener("close", () => dialog.replaceChildren());
 
-// --- the icon in the tab is red while something fails: a pinned tab is a monitor
+// --- the tab says how many jobs fail, and its icon is red meanwhile: a pinned tab is a monitor
 
 function mark() {
-  const level = document.querySelector("[data-level]")?.dataset.level;
+  const { level, failing } = document.getElementById("trouble").dataset;
+  const verdict = document.querySelector("main [data-level]")?.dataset.level ?? level;
   const icon = document.querySelector("link[rel=icon]");
-  if (level) icon.href = level === "bad" ? icon.dataset.bad : icon.dataset.good;
+  icon.href = verdict === "bad" ? icon.dataset.bad : icon.dataset.good;
+  document.title = (failing && `(${failing}) `) + document.title.replace(/^\(\d+\+?\) /, "");
 }
 document.addEventListener("htmx:after:swap", mark);
 mark();
