@@ -7,10 +7,10 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 
-from app.api.request_ids import request_id_of
 from app.db.stores.access import AccessStore
 from app.domain.access import Principal, hash_secret
 from app.domain.errors import Unauthorized
+from app.request_ids import request_id_of
 
 REMEMBERED_SECONDS = 5.0
 """A key is looked up again after this long; so long may a revoked one still work."""

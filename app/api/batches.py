@@ -12,7 +12,6 @@ from app.api.answers import CREATES, READS, answer
 from app.api.body import StrictBody
 from app.api.idempotency import IdempotencyKey, idempotent, replayed
 from app.api.problems import Problem, problem
-from app.api.request_ids import request_id_of
 from app.db.reads.batches import BatchReads, BatchView
 from app.domain.access import Principal
 from app.domain.conversion import convert
@@ -21,6 +20,7 @@ from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob
 from app.intake.jobs import JobIntake, Kept, Submitted
 from app.intake.planner import Item
+from app.request_ids import request_id_of
 
 ApiRequest = Request[Principal, Any, Any]
 MAX_BATCH_BYTES = 16 * 1024 * 1024

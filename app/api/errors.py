@@ -9,10 +9,10 @@ from litestar.types import ExceptionHandlersMap
 
 from app.api.idempotency import replayed
 from app.api.problems import CODES, MEDIA_TYPE, Problem, problem
-from app.api.request_ids import request_id_of
 from app.db.errors import is_bad_value, is_unavailable
 from app.domain.errors import FieldError, InvalidInput, OnthedotError
 from app.domain.idempotency import Repeated
+from app.request_ids import request_id_of
 
 log = logging.getLogger(__name__)
 

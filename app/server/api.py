@@ -15,7 +15,6 @@ from app.api.errors import EXCEPTION_HANDLERS
 from app.api.metrics import Metrics
 from app.api.openapi import openapi_config
 from app.api.public import PUBLIC_HANDLERS
-from app.api.request_ids import RequestIds
 from app.api.router import API
 from app.db.clock import DatabaseClock
 from app.db.health import DatabaseHealth
@@ -63,6 +62,7 @@ from app.intake.tasks import TaskIntake
 from app.intake.waiting import Waiting
 from app.loop import Loop
 from app.process import process
+from app.request_ids import RequestIds
 from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from litestar import Request
 from litestar.datastructures import Cookie
 from litestar.di import NamedDependency
@@ -9,6 +10,7 @@ from litestar.di import NamedDependency
 from app.db.stores.access import SESSION_LIFE, AccessStore
 from app.domain.access import Principal
 from app.domain.errors import Unauthorized
+from app.request_ids import request_id_of
 
 COOKIE_NAME = "onthedot_session"
 START_PAGE = "/"
@@ -17,11 +19,12 @@ AnyRequest = Request[Any, Any, Any]
 
 
 async def current_principal(request: AnyRequest, access: NamedDependency[AccessStore]) -> Principal:
-    """Return who is logged in. Raises `Unauthorized`."""
+    """Return who is logged in, with what the audit log is told of the request. Raises `Unauthorized`."""
     principal = await principal_of(request, access)
     if principal is None:
         raise Unauthorized("you are not logged in, or your session has ended")
-    return principal
+    client = f"dashboard {request.client.host}" if request.client else "dashboard"
+    return msgspec.structs.replace(principal, request_id=request_id_of(request), client=client)
 
 
 async def principal_of(request: AnyRequest, access: AccessStore) -> Principal | None:

@@ -13,12 +13,12 @@ from litestar.datastructures import State
 
 from app.api.auth import KeyAuthentication, KeyRing
 from app.api.errors import EXCEPTION_HANDLERS
-from app.api.request_ids import RequestIds
 from app.api.transactions import OneTransaction
 from app.db.stores.access import AccessStore
 from app.db.transactions import Transactions
 from app.domain.access import Principal, Role
 from app.domain.idempotency import StoredAnswer, idempotent_request
+from app.request_ids import RequestIds
 from tests.api.conftest import Site, problem
 from tests.polling import eventually
 

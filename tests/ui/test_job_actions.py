@@ -184,14 +184,16 @@ async def test_an_action_on_a_job_that_is_gone_says_so(ada: httpx.AsyncClient, p
 
 async def test_who_acts_stands_in_the_audit_log(ada: httpx.AsyncClient, pool: Pool) -> None:
     job_id = await _runnable(pool)
-    for verb in ("pause", "resume", "run", "delete"):
-        await send(ada, f"/jobs/{job_id}/{verb}")
+    answers = [await send(ada, f"/jobs/{job_id}/{verb}") for verb in ("pause", "resume", "run", "delete")]
     found = await pool.fetch(
-        "SELECT action, actor FROM onthedot.audit_log WHERE target_id = $1 ORDER BY audit_id", str(job_id)
+        "SELECT action, actor, client, request_id FROM onthedot.audit_log WHERE target_id = $1 ORDER BY audit_id",
+        str(job_id),
     )
 
+    actions = ("job.update", "job.update", "job.run", "job.delete")
     assert [tuple(row) for row in found if row["action"] != "job.create"] == [
-        (action, "user:ada") for action in ("job.update", "job.update", "job.run", "job.delete")
+        (action, "user:ada", "dashboard 127.0.0.1", answer.headers["x-request-id"])
+        for action, answer in zip(actions, answers, strict=True)
     ]
 
 
