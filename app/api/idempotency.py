@@ -1,14 +1,13 @@
-"""`Idempotency-Key` and `wait`: sending a request twice, and waiting for what it started."""
+"""`Idempotency-Key`: sending a request twice."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from litestar import Request, Response
-from litestar.params import HeaderParameter, QueryParameter
+from litestar.params import HeaderParameter
 
 from app.domain.access import Principal
 from app.domain.idempotency import IdempotentRequest, StoredAnswer, idempotent_request
-from app.intake.waiting import MAX_WAIT_SECONDS
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 IdempotencyKey = Annotated[
@@ -21,9 +20,6 @@ IdempotencyKey = Annotated[
             "What failed has had no effect and may be sent again."
         ),
     ),
-]
-Wait = Annotated[
-    float | None, QueryParameter(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for the execution")
 ]
 
 

@@ -12,12 +12,16 @@ from app.api.answers import ACTIONS, CHANGES, DELETES
 from app.api.body import StrictBody
 from app.api.instants import read_instant
 from app.api.preconditions import IfMatch, etag, required_version
+from app.api.waiting import Wait, awaited
 from app.db.clock import DatabaseClock
+from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.db.reads.jobs import JobReads, JobView
 from app.db.transactions import Transaction
 from app.domain.access import Principal
+from app.domain.idempotency import StoredAnswer
 from app.domain.job_changes import JobPatch
 from app.intake.changes import ChangeIntake
+from app.intake.waiting import Waiting
 
 ApiRequest = Request[Principal, Any, Any]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -49,6 +53,8 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: UUID
     execution_id: UUID
+    execution: ExecutionView | None = None
+    """With `wait`: the execution, ended or as it stands."""
 
 
 class JobActionsController(Controller):
@@ -130,13 +136,23 @@ class JobActionsController(Controller):
         job_id: FromPath[UUID],
         changes: NamedDependency[ChangeIntake],
         transaction: NamedDependency[Transaction],
+        waiting: NamedDependency[Waiting],
+        execution_reads: NamedDependency[ExecutionReads],
+        wait: Wait = None,
     ) -> Response[RunStarted]:
-        """Run a job now, apart from its schedule; also while it is paused."""
+        """Run a job now, apart from its schedule; also while it is paused.
+
+        `wait=SECONDS` answers when the execution has ended, or, when the time runs out, with it as it stands. A
+        repeat under the same Idempotency-Key gets the first answer without it.
+        """
         execution_id = await changes.run_job(job_id, by=request.user, within=transaction)
-        return Response(
-            RunStarted(job_id=job_id, execution_id=execution_id),
-            headers={"Location": f"/api/v1/executions/{execution_id}"},
-        )
+        started = RunStarted(job_id=job_id, execution_id=execution_id)
+        headers = {"Location": f"/api/v1/executions/{execution_id}"}
+        if wait:  # nobody runs what is not committed
+            await transaction.commit(StoredAnswer(201, msgspec.json.encode(started), headers))
+            execution = await awaited(execution_id, wait, waiting, execution_reads)
+            started = msgspec.structs.replace(started, execution=execution)
+        return Response(started, headers=headers)
 
 
 def _answer(job: JobView, running: list[UUID]) -> Response[JobChanged]:

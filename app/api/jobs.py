@@ -1,6 +1,5 @@
 """`/jobs`: tasks bound to parameters, a schedule and an owner."""
 
-from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,16 +10,16 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.answers import CREATES, LISTS, READS, answer
 from app.api.body import StrictBody
-from app.api.idempotency import IdempotencyKey, Wait, idempotent, replayed
+from app.api.idempotency import IdempotencyKey, idempotent, replayed
 from app.api.instants import read_instant
 from app.api.paging import DEFAULT_LIMIT, CursorText, FilterText, Include, Limit, window
 from app.api.preconditions import etag
+from app.api.waiting import Wait, awaited
 from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
 from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new
 from app.db.reads.paging import Page
 from app.domain.access import Principal
-from app.domain.errors import NotFound
 from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob
 from app.domain.statuses import Status
@@ -73,7 +72,7 @@ class JobsController(Controller):
             return await _answer_again(done, wait, waiting, execution_reads)
         created = _created(done.jobs[0])
         if wait and created.execution_id:
-            execution = await _awaited(created.execution_id, wait, waiting, execution_reads)
+            execution = await awaited(created.execution_id, wait, waiting, execution_reads)
             created = msgspec.structs.replace(created, execution=execution)
         return Response(created, headers=_headers(created))
 
@@ -155,19 +154,9 @@ async def _answer_again(
     """Answer as the first time; who waits gets the execution as it is now, which then had just been created."""
     document = msgspec.json.decode(answer.body) if wait else {}
     if wait and (execution_id := document.get("execution_id")):
-        document["execution"] = await _awaited(UUID(execution_id), wait, waiting, reads)
+        document["execution"] = await awaited(UUID(execution_id), wait, waiting, reads)
         answer = msgspec.structs.replace(answer, body=msgspec.json.encode(document))
     return replayed(answer)
-
-
-async def _awaited(
-    execution_id: UUID, seconds: float, waiting: Waiting, reads: ExecutionReads
-) -> ExecutionView | None:
-    """Return an execution when it has ended or the time has run out; None where retention has taken it."""
-    await waiting.until_ended(execution_id, seconds=seconds)
-    with suppress(NotFound):
-        return await reads.get(execution_id)
-    return None
 
 
 def _headers(created: JobCreated) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Transaction:
         self._request = request
         self._connection: AsyncConnection | None = None
         self._afterwards: list[Callable[[], None]] = []
+        self._committed = False
         self.kept_body: bytes | None = None
         """What a repeat reads where the answer's own body must not be kept."""
 
@@ -57,12 +58,18 @@ class Transaction:
         self._afterwards.append(call)
 
     async def commit(self, answer: StoredAnswer) -> None:
-        """Keep the answer, also of a request that has changed nothing, and commit. Raises what `connection` does."""
+        """Keep the answer, also of a request that has changed nothing, and commit. Raises what `connection` does.
+
+        A second call does nothing: who waits for what it has begun commits before.
+        """
+        if self._committed:
+            return
         if self._request is not None:
             kept = answer if self.kept_body is None else _with_body(answer, self.kept_body)
             await write_answer(await self.driver(), self._request, kept)
         if self._connection is not None:
             await self._connection.commit()
+        self._committed = True
         for call in self._afterwards:
             call()
 

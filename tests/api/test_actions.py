@@ -1,5 +1,6 @@
 """Changing, pausing, running and deleting jobs; cancelling executions and running them again."""
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.api.conftest import IMMEDIATE, Site, pointers, problem
 from tests.factories import make_finished
+from tests.polling import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -239,3 +241,27 @@ async def test_a_wait_that_runs_out_answers_with_the_execution_as_it_stands(site
     assert answer.json()["execution"]["execution_id"] == answer.json()["execution_id"]
     repeating = await site.post("/jobs?wait=60", {"task_id": "waited", "schedule": HOURLY})
     assert (repeating.status_code, repeating.json()["execution"]) == (201, None)
+
+
+async def test_a_run_that_is_waited_for_is_committed_before(site: Site) -> None:
+    job = await site.job("waited", schedule=HOURLY)
+    path, headers = f"/jobs/{job['job_id']}/actions/run", {"Idempotency-Key": str(uuid4())}
+    waiting = asyncio.create_task(act(site, f"{path}?wait=60", headers=headers))
+    execution_id = await eventually(lambda: _manual_run(site, job["job_id"]))
+    assert not waiting.done()
+    await act(site, f"/executions/{execution_id}/actions/cancel")
+    answer, repeat = await waiting, await act(site, path, headers=headers)
+
+    assert answer.status_code == repeat.status_code == 201
+    assert (answer.json()["execution_id"], answer.json()["execution"]["status"]) == (
+        execution_id,
+        "CANCELLED",
+    )
+    assert repeat.json() == answer.json() | {"execution": None}
+    assert repeat.headers["Location"] == answer.headers["Location"]
+
+
+async def _manual_run(site: Site, job_id: str) -> str | None:
+    """Return the run made by hand, once others can see it."""
+    runs = (await site.get(f"/jobs/{job_id}/executions?include=future")).json()["items"]
+    return next((run["execution_id"] for run in runs if run["trigger"] == "manual"), None)
