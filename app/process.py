@@ -11,6 +11,7 @@ from app.children import SupervisorLine
 from app.db.clock import DatabaseClock
 from app.db.errors import database_of_settings
 from app.db.pools import Pool, open_pool
+from app.db.primary import LOOK_SECONDS, Primary, primary_of
 from app.loop import Loop
 from app.settings import Settings
 from app.startup import CannotStart
@@ -28,6 +29,7 @@ class Process:
     """The parts; `stop` is set by SIGTERM and SIGINT, `stack` closes what is pushed onto it, last first."""
 
     dsn: str
+    primary: Primary
     pool: Pool
     clock: DatabaseClock
     line: SupervisorLine
@@ -73,7 +75,20 @@ async def process(
         keeping = Loop("clock", lambda: _synchronise(clock, pool), interval_seconds=CLOCK_EVERY_SECONDS)
         keeping.start()
         stack.push_async_callback(keeping.stop)
-        yield Process(dsn=dsn, pool=pool, clock=clock, line=line, stop=stop, stack=stack)
+        primary = await _watched(primary_of(dsn), keeping, stack)
+        yield Process(dsn=dsn, primary=primary, pool=pool, clock=clock, line=line, stop=stop, stack=stack)
+
+
+async def _watched(primary: Primary, keeping: Loop, stack: AsyncExitStack) -> Primary:
+    """Look out for a promotion where there are several hosts; the next primary's clock is another one."""
+    loop = asyncio.get_running_loop()
+    primary.when_promoted(lambda: loop.call_soon_threadsafe(keeping.wake))
+    if primary.is_chosen:
+        looking = Loop("primary", primary.look, interval_seconds=LOOK_SECONDS)
+        looking.start()
+        stack.callback(primary.close)
+        stack.push_async_callback(looking.stop)
+    return primary
 
 
 async def connected(connect: Callable[[], Awaitable[Pool]], stop: asyncio.Event, *, is_patient: bool) -> Pool:

@@ -6,6 +6,8 @@ import asyncpg
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from app.db.primary import connect_to_primary
+
 CONNECT_TIMEOUT_SECONDS = 10
 ACQUIRE_TIMEOUT_SECONDS = 5
 """Longest wait for a free connection: a busy pool answers 503, it does not hang."""
@@ -25,12 +27,12 @@ _SESSION = {
 
 
 async def connect(dsn: str, *, application_name: str, statement_timeout_seconds: float = 0) -> Connection:
-    """Open one connection. `statement_timeout_seconds` 0: none."""
+    """Open one connection to the primary. `statement_timeout_seconds` 0: none."""
     settings = _SESSION | {
         "application_name": application_name,
         "statement_timeout": str(int(statement_timeout_seconds * 1000)),
     }
-    return await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS, server_settings=settings)
+    return await connect_to_primary(dsn, timeout=CONNECT_TIMEOUT_SECONDS, server_settings=settings)
 
 
 async def open_pool(
@@ -54,6 +56,7 @@ async def open_pool(
         planning["idle_in_transaction_session_timeout"] = str(int(idle_in_transaction_seconds * 1000))
     return await asyncpg.create_pool(
         dsn,
+        connect=connect_to_primary,
         min_size=0 if on_demand else 1,
         max_size=size,
         timeout=CONNECT_TIMEOUT_SECONDS,

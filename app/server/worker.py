@@ -16,7 +16,7 @@ from app.db.stores.catalog import Catalog
 from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.logs import LogStore
-from app.db.stores.workers import WorkerIdentity, timeline
+from app.db.stores.workers import WorkerIdentity
 from app.domain.claims import LeaseId
 from app.loop import Loop
 from app.process import POLL_SECONDS, Process, process
@@ -54,7 +54,8 @@ async def run_worker(settings: Settings) -> None:
         threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
         registry = HandlerRegistry(python=PythonHandler(threads), http=http, functions=functions)
         effects = EffectStore(await _transaction_pool(settings, own))
-        worker = await compose_worker(settings, own, registry, effects)
+        worker = compose_worker(settings, own, registry, effects)
+        end_with_timeline(own, worker)
         listener = HintListener(own.dsn, on_ready=worker.on_hints, on_cancels=worker.on_cancels)
         own.stack.push_async_callback(listener.close)
         listening = Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS)
@@ -110,7 +111,7 @@ def _identity(settings: Settings) -> WorkerIdentity:
     )
 
 
-async def compose_worker(
+def compose_worker(
     settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore
 ) -> Worker:
     """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
@@ -146,7 +147,7 @@ async def compose_worker(
         leases=leases,
         catalog=catalog,
         clock=own.clock,
-        timeline=await timeline(own.pool),
+        timeline=own.primary.bind(),
         effects=effects,
         on_free=lambda: worker.on_free(),  # noqa: PLW0108
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
@@ -178,3 +179,14 @@ async def compose_worker(
         grace_seconds=settings.grace_seconds,
     )
     return worker
+
+
+def end_with_timeline(own: Process, worker: Worker) -> None:
+    """Have a promotion end this process: its id, leases and tokens belong to the timeline that it found."""
+    main_loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        worker.give_up()
+        own.stop.set()
+
+    own.primary.when_promoted(lambda: main_loop.call_soon_threadsafe(end))

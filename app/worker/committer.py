@@ -57,6 +57,10 @@ class Committer:
         self._discarding.add(task)
         task.add_done_callback(self._discarding.discard)
 
+    def forget(self) -> None:
+        """Confirm nothing of what waits."""
+        self._waiting.clear()
+
     async def tick(self) -> bool:
         """Commit what waits, side by side; return whether anything was committed."""
         batch, self._waiting = self._waiting, []

@@ -90,6 +90,10 @@ class LeaseKeeper:
         """Keep it alive no longer."""
         self._held.pop(lease, None)
 
+    def give_up_all(self) -> None:
+        """Give up everything that is held."""
+        self._give_up(set(self._held))
+
     def allows_beginning(self, lease: LeaseId) -> bool:
         """Tell whether it is held and has not lapsed: who was frozen must not begin what it had claimed before."""
         held = self._held.get(lease)

@@ -107,6 +107,12 @@ class Settler:
         for line in attempt.log.drain():
             self._lines.append(StoredLine(claim.shard, claim.execution_id, claim.attempt_number, line))
 
+    def forget(self) -> None:
+        """Write nothing of what waits: it counts no more."""
+        for rows in (self._lines, self._settlements, self._relaxed, self._failures, self._releases):
+            rows.clear()
+        self._committer.forget()
+
     async def tick(self) -> bool:
         """Write one batch of each kind; return whether anything was written."""
         await self._write_lines()

@@ -79,6 +79,13 @@ class Worker:
         await self._hints.close()
         await asyncio.to_thread(self._leases.stop)
 
+    def give_up(self) -> None:
+        """Let go of everything and write nothing more about it: the timeline it was claimed on is over, and on the
+        next one somebody else may have been given the same lease."""
+        log.warning("what was held is given up", extra={"event": "gave_up", "running": len(self._pool)})
+        self._leases.give_up_all()
+        self._settler.forget()
+
     def wake(self) -> None:
         """There may be work: look now."""
         self._claiming.wake()

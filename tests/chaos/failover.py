@@ -30,19 +30,20 @@ def fail_over(scene: Scene, *, synchronous: bool) -> None:
     One that is not synchronous is cut off before that: it cannot have the last commits.
     """
     primary = ChaosServer.create(scene.folder / "primary", settings={"wal_log_hints": "on"})
-    scene.callback(_destroy, primary)
+    scene.callback(destroy, primary)
     primary.migrate()
     line = Proxy(primary.dsn)
     scene.callback(line.close)
     standby = standby_of(primary, scene.folder / "standby", by=line.dsn)
-    scene.callback(_destroy, standby)
+    scene.callback(destroy, standby)
+    _make_slot_on(standby, primary)
     if synchronous:
-        _make_synchronous(primary)
+        make_synchronous(primary)
     hosts = f"127.0.0.1:{primary.address.port},127.0.0.1:{standby.address.port}"
     account = f"{primary.dsn.split('@')[0]}@"
     scene.server = standby
     dsn = f"{account}{hosts}/onthedot?target_session_attrs=read-write"
-    scene.start_house(DATABASE_URL=dsn, MIGRATE_DATABASE_URL=primary.dsn)
+    scene.start_house(DATABASE_URL=dsn)
     scene.begin_load()
     scene.pause(4.5, 5.5)
     if not synchronous:
@@ -50,7 +51,7 @@ def fail_over(scene: Scene, *, synchronous: bool) -> None:
         scene.pause(1.5, 2.0)
     with scene.broken("failover", "database"):
         primary.send_signal(signal.SIGSTOP)
-        standby.query("SELECT pg_promote(true, 60)")
+        promote(standby)
     scene.pause(6.0, 8.0)
     with scene.broken("zombie thawed", "database"):
         primary.send_signal(signal.SIGCONT)
@@ -60,8 +61,7 @@ def fail_over(scene: Scene, *, synchronous: bool) -> None:
 
 
 def standby_of(primary: ChaosServer, directory: Path, *, by: str) -> ChaosServer:
-    """Make a standby, with a slot on it by which its commits can be read, also after its promotion. `by` is where it
-    finds the primary."""
+    """Make a standby. `by` is where it finds the primary."""
     directory.mkdir()
     directory.chmod(0o711)
     made = replace(
@@ -71,7 +71,7 @@ def standby_of(primary: ChaosServer, directory: Path, *, by: str) -> ChaosServer
     made.cluster.folder.mkdir()
     _give(made)
     made.cluster.run(
-        "pg_basebackup", f"--dbname={connection}", f"--pgdata={made.cluster.folder}", "--write-recovery-conf",
+        "pg_basebackup", f"--dbname={connection}", "--pgdata=.", "--write-recovery-conf",
         "--checkpoint=fast", "--wal-method=stream",
     )  # fmt: skip
     with (made.cluster.folder / "postgresql.auto.conf").open("a", encoding="utf-8") as file:
@@ -79,11 +79,16 @@ def standby_of(primary: ChaosServer, directory: Path, *, by: str) -> ChaosServer
         file.write("unix_socket_directories = ''\n")
     made = replace(made, postmaster=Postmaster(made.cluster, socket_folder=directory))
     made.start()
-    _make_slot_on(made, primary)
     return made
 
 
-def _make_synchronous(primary: ChaosServer) -> None:
+def promote(standby: ChaosServer) -> None:
+    """Make it the primary, on a new timeline."""
+    standby.query("SELECT pg_promote(true, 60)")
+
+
+def make_synchronous(primary: ChaosServer) -> None:
+    """Have the primary confirm nothing that its standby does not have."""
     for setting in ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'"):
         primary.query(f"ALTER SYSTEM SET {setting}")
     primary.query("SELECT pg_reload_conf()")
@@ -91,7 +96,8 @@ def _make_synchronous(primary: ChaosServer) -> None:
 
 
 def _make_slot_on(standby: ChaosServer, primary: ChaosServer) -> None:
-    """Make the slot; that waits until the primary says which transactions are under way."""
+    """Make the slot by which its commits can be read, also after its promotion; that waits until the primary says
+    which transactions are under way."""
     with ThreadPoolExecutor(1) as pool:
         making = pool.submit(make_slot, standby.dsn)
         while not making.done():
@@ -110,7 +116,8 @@ def _finished(server: ChaosServer) -> int:
     return int(str(server.query("SELECT count(*) FROM onthedot.execution_history")[0][0]))
 
 
-def _destroy(server: ChaosServer) -> None:
+def destroy(server: ChaosServer) -> None:
+    """End a server, frozen or not."""
     if server.postmaster.is_running():
         server.send_signal(signal.SIGCONT)
         server.stop_at_once()

@@ -32,6 +32,7 @@ TIMED_OUT = -1
 MACHINE = "tests/reliability/test_state_machine.py"
 STORE = "tests/db/test_executions_store.py"
 WORKER = "tests/worker/test_worker.py"
+PROMOTION = "tests/reliability/test_promotion.py"
 FENCE = " AND e.lease_epoch = x.lease_epoch"
 
 
@@ -172,6 +173,41 @@ MUTANTS = [
         "SET materialized_until = x.materialized_until, ",
         "SET ",
         "tests/scheduler/test_materializer.py::test_creates_each_occurrence_once_with_what_the_claim_decides_by",
+    ),
+    _python(
+        "back to the old primary",
+        "db/primary.py",
+        "if 0 < answer.timeline < self.timeline:",
+        "if False:",
+        PROMOTION,
+    ),
+    _python(
+        "the first primary that answers",
+        "db/primary.py",
+        'max((one.result() for one in asking if not one.exception()), key=attrgetter("timeline"))',
+        "next(one.result() for one in asking if not one.exception())",
+        PROMOTION,
+    ),
+    _python(
+        "connections stay with the old primary",
+        "db/primary.py",
+        "call_soon_threadsafe(connection.terminate)",
+        "call_soon_threadsafe(id)",
+        PROMOTION,
+    ),
+    _python(
+        "tokens of one timeline on another",
+        "db/primary.py",
+        "self._bound_to = self.timeline",
+        "pass",
+        PROMOTION,
+    ),
+    _python(
+        "a worker that keeps what it held on another timeline",
+        "worker/worker.py",
+        "self._leases.give_up_all()",
+        "pass",
+        PROMOTION,
     ),
 ]
 

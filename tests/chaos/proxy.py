@@ -52,6 +52,10 @@ class Proxy:
         account = self._target.netloc.rpartition("@")[0]
         return urlunsplit(self._target._replace(netloc=f"{account}@127.0.0.1:{port}"))
 
+    def lead_to(self, dsn: str) -> None:
+        """Lead new connections to another server, as an address that moves does."""
+        self._target = urlsplit(dsn)
+
     def lose(self, statement: str, what: str) -> Loss:
         """Lose the reply to the next such statement, or the statement; its connection is reset."""
         self.loss = Loss(statement, what)

@@ -10,9 +10,9 @@ import pytest
 from asyncpg.pool import PoolConnectionProxy
 
 from app.db.pools import Connection, Pool, connect
+from app.db.primary import timeline_of
 from app.db.queries import load
 from app.db.stores.executions import ExecutionStore, Lease, renew
-from app.db.stores.workers import timeline
 from app.domain.ids import shard_of
 from tests.factories import FAILURE, make_execution, now_of
 from tests.polling import eventually
@@ -31,7 +31,7 @@ async def token(pool: Pool, execution_id: UUID) -> int:
     epoch = await pool.fetchval(
         "SELECT lease_epoch FROM onthedot.executions WHERE execution_id = $1", execution_id
     )
-    return (await timeline(pool) << 40) + int(epoch)
+    return (await timeline_of(pool) << 40) + int(epoch)
 
 
 async def assert_lease(

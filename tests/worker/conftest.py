@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.children import SupervisorLine
 from app.db.clock import DatabaseClock
 from app.db.pools import Pool
+from app.db.primary import primary_of
 from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.db.stores.effects import EffectStore
@@ -25,7 +26,7 @@ from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
 from app.domain.stored_schedule import schedule_columns
 from app.process import Process
-from app.server.worker import compose_worker
+from app.server.worker import compose_worker, end_with_timeline
 from app.settings import Settings
 from app.tasks import Handler
 from app.worker.handlers import HandlerRegistry
@@ -51,6 +52,8 @@ class Bench:
     functions: dict[str, Handler]
     stack: AsyncExitStack
     threads: ThreadPoolExecutor
+    to_end: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a worker wants its process to end."""
 
     async def start_worker(self, **settings: str) -> Worker:
         """Start a worker; it is stopped at the end of the test."""
@@ -67,16 +70,19 @@ class Bench:
         environment = {f"ONTHEDOT_{name.upper()}": text for name, text in settings.items()}
         own = Process(
             dsn=self.dsn,
+            primary=primary_of(self.dsn),
             pool=self.pool,
             clock=self.clock,
             line=SupervisorLine(None),
-            stop=asyncio.Event(),
+            stop=self.to_end,
             stack=self.stack,
         )
         http = HttpHandler(allow_private_targets=True)
         self.stack.push_async_callback(http.close)
         registry = HandlerRegistry(python=PythonHandler(self.threads), http=http, functions=self.functions)
-        return await compose_worker(Settings.from_env(environment), own, registry, EffectStore(self.pool))
+        worker = compose_worker(Settings.from_env(environment), own, registry, EffectStore(self.pool))
+        end_with_timeline(own, worker)
+        return worker
 
     async def task(self, handler: str, **columns: object) -> str:
         """Create a task named after its handler."""

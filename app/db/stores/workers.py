@@ -4,7 +4,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.db.pools import Connection, Pool
+from app.db.pools import Connection
 from app.db.queries import load
 
 
@@ -17,15 +17,6 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     version: str
     queues: tuple[str, ...]
     slots: int
-
-
-_TIMELINE = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int8"
-
-
-async def timeline(pool: Pool) -> int:
-    """Return the timeline of the primary. A promotion begins a new one, so that no fencing token repeats."""
-    number: int = await pool.fetchval(_TIMELINE)
-    return number
 
 
 async def beat(
