@@ -18,6 +18,8 @@ CLIENT_VARIABLES = {"ONTHEDOT_URL", "ONTHEDOT_TOKEN_FILE"}
 """Read by the command line client, not by the server."""
 SUPERVISOR_FD = "ONTHEDOT_SUPERVISOR_FD"
 """Set by `serve` for the processes it starts: the socket that ties them to it (see `app.children`)."""
+COMMAND_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+"""What commands get of a worker's environment."""
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
@@ -165,7 +167,9 @@ class Settings:
     admin_api_key: str | None = _setting(
         None, _parse_admin_key, "bootstrap admin key; unset: generated and kept in data_dir", secret=True
     )
-    allow_shell: bool = _setting(default=False, parse=_parse_bool, help_text="enable command handlers")
+    allow_shell: bool = _setting(
+        default=False, parse=_parse_bool, help_text="let tasks run commands (shell:…)"
+    )
     allow_private_targets: bool = _setting(
         default=False, parse=_parse_bool, help_text="let HTTP targets reach private addresses"
     )
@@ -240,6 +244,16 @@ def child_environment(settings: Settings, *, supervisor_fd: int) -> dict[str, st
     own = {variable(item.name) for item in fields(Settings)}
     rest = {name: value for name, value in os.environ.items() if name not in own}
     return rest | settings.to_env() | {SUPERVISOR_FD: str(supervisor_fd)}
+
+
+def handler_environment() -> dict[str, str]:
+    """Return this process's environment without anything of onthedot's own, for the processes of handlers."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
+def command_environment() -> dict[str, str]:
+    """Return the few variables that a command finds besides those of its execution."""
+    return {name: os.environ[name] for name in COMMAND_VARIABLES if name in os.environ}
 
 
 def take_supervisor_fd() -> int | None:

@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import ModuleType
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 from uuid import UUID
 
 Handler = Callable[["Context"], Any]
 F = TypeVar("F", bound=Handler)
 
+Isolation = Literal["process"]
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 64, 2**20
+"""Less than the least holds no interpreter with anything to do."""
 _MARK = "__onthedot_task__"
 
 
@@ -96,6 +99,15 @@ class Context:
         self._cancelled = True
 
 
+class TaskOptions(NamedTuple):
+    """How a function is registered."""
+
+    name: str
+    isolation: Isolation | None = None
+    """None: it runs in the worker itself."""
+    memory_mb: int | None = None
+
+
 class Effects(Protocol):
     """What a worker gives a context to reach the database by."""
 
@@ -124,21 +136,51 @@ def _in_thread() -> bool:
 @overload
 def task(name: F) -> F: ...
 @overload
-def task(name: str | None = None) -> Callable[[F], F]: ...
-def task(name: F | str | None = None) -> F | Callable[[F], F]:
+def task(
+    name: str | None = None, *, isolation: Isolation | None = None, memory_mb: int | None = None
+) -> Callable[[F], F]: ...
+def task(
+    name: F | str | None = None, *, isolation: Isolation | None = None, memory_mb: int | None = None
+) -> F | Callable[[F], F]:
     """Register a function as the handler `python:NAME`; without a name, the function's own.
 
     `def` runs in a thread, `async def` in the worker's event loop. It gets a `Context`; what it returns is the
     execution's result, what it raises its failure.
+
+    `isolation="process"` runs it in a child process instead, which is killed if it does not heed its timeout and may
+    use `memory_mb` (of 2**20 bytes, default 1024) unless the task's `resource_requirements` say otherwise. Raises
+    `ValueError` for options that mean nothing.
     """
+    options = _checked(TaskOptions("" if callable(name) else name or "", isolation, memory_mb))
     if callable(name):
-        return _mark(name, name.__name__)
-    return lambda function: _mark(function, name or function.__name__)
+        return _mark(name, options)
+    return lambda function: _mark(function, options)
 
 
-def _mark(function: F, name: str) -> F:
+def options_of(function: Handler) -> "TaskOptions":
+    """Return what a function is registered as; of one that is not, what holds where nothing is said."""
+    mark = getattr(function, _MARK, None)
+    return mark if isinstance(mark, TaskOptions) else TaskOptions("")
+
+
+def _checked(options: "TaskOptions") -> "TaskOptions":
+    if options.isolation not in {None, "process"}:
+        raise ValueError(f'@task(isolation={options.isolation!r}): use "process", or leave it out')
+    if options.memory_mb is None:
+        return options
+    if options.isolation is None:
+        raise ValueError('@task(memory_mb=…) holds for a process only; add isolation="process"')
+    if type(options.memory_mb) is not int or not LEAST_MEMORY_MB <= options.memory_mb <= MOST_MEMORY_MB:
+        raise ValueError(
+            f"@task(memory_mb={options.memory_mb!r}): use a whole number from {LEAST_MEMORY_MB} to {MOST_MEMORY_MB}"
+        )
+    return options
+
+
+def _mark(function: F, options: "TaskOptions") -> F:
     """Note the name on the function itself: registration needs no table that all modules share."""
-    setattr(function, _MARK, name)
+    named = TaskOptions(options.name or function.__name__, options.isolation, options.memory_mb)
+    setattr(function, _MARK, named)
     return function
 
 
@@ -147,9 +189,11 @@ def handlers_in(modules: Iterable[ModuleType]) -> dict[str, Handler]:
     found: dict[str, Handler] = {}
     for module in modules:
         for function in vars(module).values():
-            name = getattr(function, _MARK, None) if callable(function) else None
-            if not isinstance(name, str):
+            mark = getattr(function, _MARK, None) if callable(function) else None
+            if not isinstance(mark, TaskOptions):
                 continue
-            if found.setdefault(name, function) is not function:
-                raise DuplicateHandler(f"two functions are registered as python:{name}; rename one of them")
+            if found.setdefault(mark.name, function) is not function:
+                raise DuplicateHandler(
+                    f"two functions are registered as python:{mark.name}; rename one of them"
+                )
     return found

@@ -53,7 +53,9 @@ def get_task(session: Session, task_id: str) -> None:
 @task.command("create")
 @click.argument("task_id")
 @click.option(
-    "--handler", "execution_handler", help="What runs: python:NAME, http:METHOD URL or builtin:NAME"
+    "--handler",
+    "execution_handler",
+    help="What runs: python:NAME, http:METHOD URL, shell:COMMAND or builtin:NAME",
 )
 @click.option("--name")
 @click.option("--queue")
@@ -75,6 +77,7 @@ def create_task(
 
     \b
     onthedot task create ping --handler "http:GET https://example.com/ping"
+    onthedot task create backup --handler "shell:tar -czf /backup/etc.tgz /etc"
     onthedot task create deploy --handler python:deploy --set resource_requirements.max_retries=5
     """
     parameter_schema = json_object(schema) if schema else None

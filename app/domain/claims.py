@@ -67,6 +67,8 @@ class TaskToRun(msgspec.Struct, frozen=True):
     parameter_schema: str = "{}"
     """JSON text."""
     failure_rules: tuple[FailureRule, ...] = ()
+    memory_mb: int = 0
+    """0: nothing is said."""
 
 
 class QueueToServe(msgspec.Struct, frozen=True):

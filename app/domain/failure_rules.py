@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from app.domain.errors import FieldError, InvalidInput
-from app.domain.failures import Category, Failure, attribute_of, severity_of
+from app.domain.failures import Category, Failure, attribute_of, severity_of, types_of
 
 MAX_RULES = 50
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
@@ -86,4 +86,4 @@ def ruled(
 
 
 def _types(failure: Failure, error: BaseException | None) -> set[str]:
-    return {failure.type, *(kind.__name__ for kind in type(error).__mro__)} if error else {failure.type}
+    return {failure.type, *types_of(error)} if error else {failure.type}

@@ -1,5 +1,6 @@
 """What went wrong in an attempt: classified, with a fingerprint by which like failures are grouped."""
 
+import errno
 import hashlib
 import re
 import traceback
@@ -14,6 +15,7 @@ from app.domain.text import clean_text
 TYPE_LIMIT = 200
 MESSAGE_LIMIT = 2000
 TRACEBACK_LIMIT = 20_000
+LARGEST_CODE = 2**31
 LONGEST_WAIT_SECONDS = 31 * 86_400.0
 """Whoever asks to be tried again later than this is tried again then: beyond some point it is no date any more."""
 
@@ -46,6 +48,14 @@ _SEVERITIES = {
     Category.POISON: Severity.HIGH,
 }
 
+_BY_TYPE: tuple[tuple[type[BaseException], Category], ...] = (
+    (InvalidInput, Category.CONFIGURATION_ERROR),
+    (TimeoutError, Category.TIMEOUT),
+    (ConnectionError, Category.NETWORK),
+    (MemoryError, Category.RESOURCE_EXHAUSTION),
+)
+_USED_UP = {errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
+"""Memory, disk, file descriptors: of the machine or of the account."""
 _CATEGORIES = frozenset(category.value for category in Category)
 _VARYING = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\b(?=[a-fA-F]*\d)[0-9a-fA-F]{8,}\b|\d+(?:\.\d+)?"
@@ -66,8 +76,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
     """The earliest moment at which the other side wants to see us again."""
 
     @classmethod
-    def of(cls, error: BaseException) -> Self:
+    def of(cls, error: BaseException) -> "Failure":
         """Describe an exception. Its text is cut and cleaned: recording a failure must never fail."""
+        if isinstance(error, RemoteError):
+            return error.described.failure
         return cls.build(
             clean_text(type(error).__name__, TYPE_LIMIT),
             _message(error),
@@ -98,6 +110,43 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=False):
         )
 
 
+class ErrorDescription(msgspec.Struct, frozen=True):
+    """All that counts of an exception, as data: for one that comes from another process."""
+
+    failure: Failure
+    types: tuple[str, ...]
+    """The names of its type and of those that it derives from."""
+    http_status: int | None = None
+    exit_code: int | None = None
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Describe an exception."""
+        codes = (attribute_of(error, name) for name in ("http_status", "exit_code"))
+        return cls(
+            Failure.of(error),
+            types_of(error),
+            *(code if type(code) is int and abs(code) <= LARGEST_CODE else None for code in codes),
+        )
+
+
+class RemoteError(Exception):
+    """An exception of another process; what was noted of it there stands for it here."""
+
+    def __init__(self, described: ErrorDescription) -> None:
+        super().__init__(described.failure.message)
+        self.described = described
+        self.http_status = described.http_status
+        self.exit_code = described.exit_code
+
+
+def types_of(error: BaseException) -> tuple[str, ...]:
+    """Return the names of an exception's type and of those that it derives from."""
+    if isinstance(error, RemoteError):
+        return error.described.types
+    return tuple(clean_text(kind.__name__, TYPE_LIMIT) for kind in type(error).__mro__)
+
+
 def severity_of(category: Category) -> Severity:
     """Return how much a person should care about failures of a category."""
     return _SEVERITIES.get(category, Severity.MEDIUM)
@@ -108,17 +157,9 @@ def classify(error: BaseException) -> Category:
     named = attribute_of(error, "category")
     if isinstance(named, str) and named in _CATEGORIES:
         return Category(named)
-    match error:
-        case InvalidInput():
-            return Category.CONFIGURATION_ERROR
-        case TimeoutError():
-            return Category.TIMEOUT
-        case ConnectionError():
-            return Category.NETWORK
-        case MemoryError():
-            return Category.RESOURCE_EXHAUSTION
-        case _:
-            return Category.UNKNOWN
+    if isinstance(error, OSError) and error.errno in _USED_UP:
+        return Category.RESOURCE_EXHAUSTION
+    return next((category for kind, category in _BY_TYPE if isinstance(error, kind)), Category.UNKNOWN)
 
 
 def fingerprint(type_: str, message: str) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from app.domain.command import parse_command
 from app.domain.errors import InvalidInput
 from app.domain.failure_rules import FailureRules
 from app.domain.http_target import parse_http_target
@@ -88,10 +89,10 @@ class TaskPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     priority: Priority | UnsetType = UNSET
 
 
-def check_handler(text: str, *, allow_private_targets: bool) -> None:
+def check_handler(text: str, *, allow_private_targets: bool, allow_shell: bool) -> None:
     """Refuse an `execution_handler` that no worker could ever run. Raises `InvalidInput`.
 
-    Whether a `python:` name is registered is known to the workers only.
+    Whether a `python:` name is registered and a command is installed is known to the workers only.
     """
     kind, _, rest = text.partition(":")
     match kind:
@@ -105,8 +106,12 @@ def check_handler(text: str, *, allow_private_targets: bool) -> None:
             raise _invalid("write python:NAME with the name that the function is registered under")
         case "http":
             parse_http_target(rest, allow_private=allow_private_targets)
+        case "shell":
+            parse_command(rest)
+            if not allow_shell:
+                raise _invalid("commands are not allowed here; start onthedot with ONTHEDOT_ALLOW_SHELL=true")
         case _:
-            raise _invalid(f"{text!r:.100}: use python:NAME, http:METHOD URL or builtin:NAME")
+            raise _invalid(f"{text!r:.100}: use python:NAME, http:METHOD URL, shell:COMMAND or builtin:NAME")
 
 
 def _invalid(detail: str) -> InvalidInput:

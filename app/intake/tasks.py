@@ -18,10 +18,13 @@ from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequ
 class TaskIntake:
     """Creates and changes tasks; reads go straight through."""
 
-    def __init__(self, *, tasks: TaskStore, queues: QueueStore, allow_private_targets: bool) -> None:
+    def __init__(
+        self, *, tasks: TaskStore, queues: QueueStore, allow_private_targets: bool, allow_shell: bool
+    ) -> None:
         self._tasks = tasks
         self._queues = queues
         self._allow_private_targets = allow_private_targets
+        self._allow_shell = allow_shell
 
     async def get(self, task_id: str) -> Task:
         """Return a task. Raises `NotFound`."""
@@ -80,7 +83,11 @@ class TaskIntake:
     def _check(self, values: dict[str, Any], *, delays: dict[str, Any]) -> None:
         """Check columns that are to be stored, and the delays as they will be then."""
         if "execution_handler" in values:
-            check_handler(values["execution_handler"], allow_private_targets=self._allow_private_targets)
+            check_handler(
+                values["execution_handler"],
+                allow_private_targets=self._allow_private_targets,
+                allow_shell=self._allow_shell,
+            )
         if "parameter_schema" in values:
             ParameterSchema(values["parameter_schema"])
         check_rules(values.get("failure_rules", ()))

@@ -144,7 +144,12 @@ def web_app(
         "execution_reads": ExecutionReads(engine),
         "job_reads": job_reads,
         "story_reads": StoryReads(engine),
-        "tasks": TaskIntake(tasks=tasks, queues=queues, allow_private_targets=settings.allow_private_targets),
+        "tasks": TaskIntake(
+            tasks=tasks,
+            queues=queues,
+            allow_private_targets=settings.allow_private_targets,
+            allow_shell=settings.allow_shell,
+        ),
         "jobs": JobIntake(
             planner=JobPlanner(tasks=tasks, queues=queues, access=access, aliases=aliases, clock=clock),
             jobs=jobs,

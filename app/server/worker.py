@@ -1,11 +1,9 @@
 """The worker process."""
 
 import asyncio
-import importlib
 import os
 import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,13 +18,10 @@ from app.db.stores.workers import WorkerIdentity
 from app.domain.claims import LeaseId
 from app.loop import Loop
 from app.process import POLL_SECONDS, Process, process
+from app.server.handlers import handler_registry, task_functions
 from app.settings import Settings
-from app.startup import CannotStart
-from app.tasks import DuplicateHandler, Handler, handlers_in
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
-from app.worker.handlers.http import HttpHandler
-from app.worker.handlers.python import PythonHandler
 from app.worker.leases import LeaseKeeper
 from app.worker.output import OutputCapture
 from app.worker.pool import WorkerPool
@@ -38,21 +33,16 @@ from app.worker.worker import Worker
 WORKER_CONNECTIONS = 3
 HANDLER_MAY_THINK_SECONDS = 600.0
 """Between two statements in `ctx.transaction`; a frozen worker does not hold its locks for longer."""
-SPARE_THREADS = 1000
-"""For functions that ignore their timeout: each keeps a thread until it returns."""
 
 
 async def run_worker(settings: Settings) -> None:
     """Claim and run executions until SIGTERM, then drain."""
     sys.path.insert(0, str(Path.cwd()))  # task modules lie where `onthedot` was started
-    functions = _functions(settings)
+    functions = task_functions(settings)
     output = OutputCapture()
     output.install()
     async with process(settings, "worker", connections=WORKER_CONNECTIONS, by_index_only=True) as own:
-        http = HttpHandler(allow_private_targets=settings.allow_private_targets)
-        own.stack.push_async_callback(http.close)
-        threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
-        registry = HandlerRegistry(python=PythonHandler(threads), http=http, functions=functions)
+        registry = await handler_registry(settings, own, functions)
         effects = EffectStore(await _transaction_pool(settings, own))
         worker = compose_worker(settings, own, registry, effects)
         end_with_timeline(own, worker)
@@ -65,23 +55,6 @@ async def run_worker(settings: Settings) -> None:
         await own.stop.wait()
         await listening.stop()
         await worker.stop()
-
-
-def _functions(settings: Settings) -> dict[str, Handler]:
-    """Return the functions of the task modules. Raises `CannotStart` where a module is missing or in conflict."""
-    modules = []
-    for name in settings.task_modules:
-        try:
-            modules.append(importlib.import_module(name))
-        except ModuleNotFoundError as error:
-            raise CannotStart(
-                f"ONTHEDOT_TASK_MODULES: {name} cannot be imported ({error}); modules are looked for in {Path.cwd()} "
-                "and in the environment that onthedot is installed in"
-            ) from None
-    try:
-        return handlers_in(modules)
-    except DuplicateHandler as error:
-        raise CannotStart(f"ONTHEDOT_TASK_MODULES: {error}") from None
 
 
 async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":

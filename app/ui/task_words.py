@@ -10,7 +10,7 @@ from app.domain.retry import RetryPolicy
 from app.domain.schema_outline import SchemaField
 from app.ui.words import duration
 
-KINDS = {"http": "HTTP", "python": "Python", "builtin": "Built in", "shell": "Command"}
+KINDS = {"http": "HTTP", "python": "Python", "shell": "Command", "builtin": "Built in"}
 PRIORITIES = ("critical", "high", "normal", "low")
 _SHOWN_DELAYS = 3
 _VALUE_CHARACTERS = 80
@@ -21,7 +21,7 @@ class Handler(NamedTuple):
     """An `execution_handler` taken apart."""
 
     kind: str
-    """`http`, `python`, `builtin`; what stands before the colon."""
+    """`http`, `python`, `shell`, `builtin`; what stands before the colon."""
     target: str
     """Method and URL, or a name."""
 

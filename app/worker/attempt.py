@@ -10,6 +10,10 @@ from app.tasks import Context
 from app.worker.capture import ExecutionLog
 from app.worker.effects import AttemptEffects
 
+STOP_GRACE_SECONDS = 2.0
+"""How long after it was told to stop a handler may still clean up. Then its slot is free and its outcome stands,
+whatever it does: the limit is not up to the one who is limited."""
+
 
 class Stop(StrEnum):
     """Why a worker ends an attempt before its handler has."""

@@ -11,11 +11,9 @@ import msgspec
 from app.db.pools import Connection
 from app.db.stores.effects import EffectStore, HandlerTransaction
 from app.domain.claims import Claim
-from app.domain.recordable import RESULT_LIMIT_BYTES, recordable
+from app.domain.effects import check_key, effect_json
 
 T = TypeVar("T")
-
-MAX_KEY = 200
 
 
 class AttemptEffects:
@@ -51,7 +49,7 @@ class AttemptEffects:
 
     async def once(self, key: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it was
         """Do something unless an attempt of this execution has done it, and return what it came to."""
-        known = await self._recall(key)
+        known = await self.recall(key)
         if known is None:
             result = action()
             known = await self._record(key, await result if inspect.isawaitable(result) else result)
@@ -59,24 +57,24 @@ class AttemptEffects:
 
     def once_in_thread(self, key: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Do the same from the thread of a `def` handler; `action` runs in that thread."""
-        known = self._wait(self._recall(key))
+        known = self._wait(self.recall(key))
         if known is None:
             known = self._wait(self._record(key, action()))
         return msgspec.json.decode(known)
 
-    async def _recall(self, key: object) -> str | None:
-        if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or "\0" in key:
-            raise ValueError(f"ctx.once takes a key of 1 to {MAX_KEY} characters, not {key!r:.100}")
+    async def recall(self, key: str) -> str | None:
+        """Return what an effect came to (JSON text), None where it is not done. Raises `ValueError` for a bad key."""
+        check_key(key)
         return await self._store.recall(self._claim, key, self.transaction)
 
+    async def remember(self, key: str, result: str) -> None:
+        """Note what an effect came to (JSON text). Raises `LeaseLost`."""
+        await self._store.record(self._claim, key, result, self.transaction)
+
     async def _record(self, key: str, result: object) -> str:
-        recorded = recordable(result)
-        if recorded.truncated:
-            raise ValueError(
-                f"the result of ctx.once({key!r}) has more than {RESULT_LIMIT_BYTES} bytes as JSON"
-            )
-        await self._store.record(self._claim, key, recorded.json_text, self.transaction)
-        return recorded.json_text
+        text = effect_json(key, result)
+        await self.remember(key, text)
+        return text
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

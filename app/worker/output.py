@@ -3,8 +3,8 @@
 import io
 import logging
 import sys
-from collections.abc import Iterable
-from typing import BinaryIO, Literal, TextIO, cast
+from collections.abc import Callable, Iterable
+from typing import BinaryIO, Literal, Protocol, TextIO, cast
 
 from app.worker.capture import Level, current_log
 
@@ -24,7 +24,7 @@ class OutputCapture:
     """
 
     def __init__(self) -> None:
-        self._handler = _LogHandler(level=logging.INFO)
+        self._handler = LogHandler()
         self._streams: tuple[TextIO, TextIO] | None = None
         self._levels: list[tuple[logging.Logger | logging.Handler, int]] = []
 
@@ -48,22 +48,38 @@ class OutputCapture:
             owner.setLevel(level)
 
     def _let_info_through(self, root: logging.Logger) -> None:
-        """Lower the root's level to INFO, and give its other handlers the threshold that it had."""
-        threshold = root.level
-        if threshold <= logging.INFO:
-            return
-        quieter = [handler for handler in root.handlers if handler.level < threshold]
-        self._levels = [(root, threshold), *((handler, handler.level) for handler in quieter)]
-        root.setLevel(logging.INFO)
-        for handler in quieter:
+        owners: list[logging.Logger | logging.Handler] = [root, *root.handlers]
+        levels = [(each, each.level) for each in owners]
+        let_info_through(root)
+        self._levels = [(each, level) for each, level in levels if each.level != level]
+
+
+def let_info_through(root: logging.Logger) -> None:
+    """Lower the root's level to INFO, and give its other handlers the threshold that it had."""
+    threshold = root.level
+    if threshold <= logging.INFO:
+        return
+    root.setLevel(logging.INFO)
+    for handler in root.handlers:
+        if handler.level < threshold:
             handler.setLevel(threshold)
 
 
-class _LogHandler(logging.Handler):
-    """Writes records into the log of the execution in whose context they were made."""
+class LineSink(Protocol):
+    """What takes a line of a log."""
 
-    def __init__(self, level: int) -> None:
+    def add_line(self, message: str, *, level: Level) -> bool:
+        """Add one whole line; False where it is not wanted any more."""
+
+
+class LogHandler(logging.Handler):
+    """Writes records into the log that `log` names: of the execution in whose context they were made."""
+
+    def __init__(
+        self, level: int = logging.INFO, *, log: Callable[[], LineSink | None] = current_log
+    ) -> None:
         super().__init__(level)
+        self._log = log
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -72,7 +88,7 @@ class _LogHandler(logging.Handler):
         return True
 
     def emit(self, record: logging.LogRecord) -> None:
-        log = current_log()
+        log = self._log()
         if log is not None:
             log.add_line(self._text(record), level=_level_name(record.levelno))
 

@@ -18,7 +18,7 @@ from app.domain.claims import Claim, LeaseId
 from app.domain.outcomes import Cancelled, Outcome
 from app.tasks import Context
 from app.worker.alarms import Alarms
-from app.worker.attempt import Attempt, Stop
+from app.worker.attempt import STOP_GRACE_SECONDS, Attempt, Stop
 from app.worker.capture import ExecutionLog
 from app.worker.eager import start_at_once
 from app.worker.effects import AttemptEffects
@@ -30,9 +30,6 @@ from app.worker.settler import Settler
 log = logging.getLogger(__name__)
 _task_log = logging.getLogger("onthedot.task")
 
-STOP_GRACE_SECONDS = 2.0
-"""How long after it was told to stop a handler may still clean up. Then its slot is free and its outcome stands,
-whatever it does: the limit is not up to the one who is limited."""
 DEFAULT_TIMEOUT_SECONDS = 3600.0
 
 

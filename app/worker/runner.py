@@ -10,7 +10,7 @@ from app.domain.failure_rules import ruled
 from app.domain.failures import Category, Failure
 from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Succeeded, decide_failure
 from app.domain.parameters import ParameterSchema
-from app.domain.recordable import recordable
+from app.domain.recordable import Recorded, recordable
 from app.domain.retry import Backoff, RetryPolicy
 from app.worker.attempt import Attempt, Stop
 from app.worker.handlers import HandlerRegistry
@@ -32,7 +32,8 @@ class Runner:
             if not attempt.claim.parameters_checked:
                 _check_parameters(attempt, attempt.task)
             handler = self._handlers.resolve(attempt.task.execution_handler)
-            return Succeeded(recordable(await handler(attempt)))
+            value = await handler(attempt)
+            return Succeeded(value if isinstance(value, Recorded) else recordable(value))
         except asyncio.CancelledError as error:
             return self.stopped(attempt) if attempt.stop else self.failed(attempt, error)
         # SystemExit and KeyboardInterrupt from a handler would end this worker and all its neighbours.

@@ -1,5 +1,6 @@
 """Failures are classified, grouped and recorded, whatever a handler raises."""
 
+import errno
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,10 +16,13 @@ from app.domain.failures import (
     MESSAGE_LIMIT,
     TRACEBACK_LIMIT,
     Category,
+    ErrorDescription,
     Failure,
+    RemoteError,
     Severity,
     classify,
     fingerprint,
+    types_of,
 )
 
 
@@ -228,3 +232,27 @@ def _with_notes(notes: list[object]) -> Exception:
     error = ValueError("noted")
     error.__notes__ = notes  # type: ignore[assignment]
     return error
+
+
+def test_an_exception_of_another_process_is_described_as_it_was_there() -> None:
+    class Refused(ConnectionError):
+        category = "rate_limiting"
+        retry_after_seconds = 3
+        http_status = 429
+        exit_code = "not a number"
+
+    described = ErrorDescription.of(Refused("later"))
+    there = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=ErrorDescription)
+    error = RemoteError(there)
+
+    assert Failure.of(error) == Failure.of(Refused("later"))
+    assert types_of(error) == types_of(Refused("later"))
+    assert {"Refused", "ConnectionError", "OSError"} <= set(types_of(error))
+    assert (error.http_status, error.exit_code) == (429, None)
+    assert ErrorDescription.of(error) == there
+
+
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.ENOSPC, errno.EMFILE])
+def test_what_is_used_up_is_resource_exhaustion(number: int) -> None:
+    assert classify(OSError(number, "no more")) is Category.RESOURCE_EXHAUSTION
+    assert classify(OSError(errno.ENOENT, "none")) is Category.UNKNOWN

@@ -80,6 +80,18 @@ async def test_other_kinds_of_handlers_have_forms_of_their_own(
     assert (await _task(pool, "sync.customers"))["execution_handler"] == stored
 
 
+async def test_a_command_where_none_are_allowed_is_refused_beside_its_field(
+    ada: httpx.AsyncClient, page: OpenPage
+) -> None:
+    html = await page("/tasks/-/new?kind=shell")
+
+    answer = await send(ada, "/tasks/-/new?kind=shell", NEW | {"execution_handler": "true"})
+
+    assert html.all("form", action="/tasks/-/new?kind=shell", method="post")
+    assert answer.status_code == 400
+    assert "ONTHEDOT_ALLOW_SHELL=true" in answer.text
+
+
 WRONG: list[tuple[dict[str, str], list[str]]] = [
     ({"task_id": ""}, ["task_id"]),
     ({"task_id": "Not An Id"}, ["task_id"]),

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,12 +25,10 @@ from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
 from app.domain.stored_schedule import schedule_columns
 from app.process import Process
+from app.server.handlers import handler_registry, task_functions
 from app.server.worker import compose_worker, end_with_timeline
 from app.settings import Settings
 from app.tasks import Handler
-from app.worker.handlers import HandlerRegistry
-from app.worker.handlers.http import HttpHandler
-from app.worker.handlers.python import PythonHandler
 from app.worker.output import OutputCapture
 from app.worker.worker import Worker
 from tests.polling import DEADLINE_SECONDS, eventually
@@ -51,7 +48,6 @@ class Bench:
     clock: DatabaseClock
     functions: dict[str, Handler]
     stack: AsyncExitStack
-    threads: ThreadPoolExecutor
     to_end: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a worker wants its process to end."""
 
@@ -77,10 +73,9 @@ class Bench:
             stop=self.to_end,
             stack=self.stack,
         )
-        http = HttpHandler(allow_private_targets=True)
-        self.stack.push_async_callback(http.close)
-        registry = HandlerRegistry(python=PythonHandler(self.threads), http=http, functions=self.functions)
-        worker = compose_worker(Settings.from_env(environment), own, registry, EffectStore(self.pool))
+        given = Settings.from_env(environment | {"ONTHEDOT_ALLOW_PRIVATE_TARGETS": "true"})
+        registry = await handler_registry(given, own, self.functions | task_functions(given))
+        worker = compose_worker(given, own, registry, EffectStore(self.pool))
         end_with_timeline(own, worker)
         return worker
 
@@ -159,9 +154,5 @@ async def bench(
     dsn: str, pool: Pool, engine: AsyncEngine, clock: DatabaseClock, register: dict[str, Handler]
 ) -> AsyncIterator[Bench]:
     """Return a bench; whatever it started is stopped at the end."""
-    threads = ThreadPoolExecutor(20)
     async with AsyncExitStack() as stack:
-        yield Bench(
-            dsn=dsn, pool=pool, engine=engine, clock=clock, functions=register, stack=stack, threads=threads
-        )
-    threads.shutdown(wait=False, cancel_futures=True)
+        yield Bench(dsn=dsn, pool=pool, engine=engine, clock=clock, functions=register, stack=stack)

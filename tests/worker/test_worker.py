@@ -156,7 +156,7 @@ async def test_async_and_plain_functions_log_and_return(bench: Bench, register: 
 
     def in_thread(ctx: Context) -> object:
         print(f"thread {ctx.parameters['who']}")
-        return threading.current_thread().name.startswith("ThreadPool")
+        return threading.current_thread().name.startswith("task")
 
     register.update(in_loop=in_loop, in_thread=in_thread)
     await bench.start_worker()

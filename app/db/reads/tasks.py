@@ -114,7 +114,7 @@ class TaskFilters(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     """Stands in the id or the name."""
     kind: str | None = None
-    """Of handler: `http`, `python`, `builtin`."""
+    """Of handler: `http`, `python`, `shell`, `builtin`."""
     queue: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:

@@ -13,7 +13,7 @@ DEFAULT_MAX_DELAY_MS = 2000
 """Lateness objective of a queue that names none."""
 
 _TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
-                   retry_max_delay_seconds, parameter_schema, failure_rules
+                   retry_max_delay_seconds, parameter_schema, failure_rules, memory_mb
               FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
 _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
                     paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
@@ -64,6 +64,7 @@ class Catalog:
                     backoff,
                     row["parameter_schema"],
                     msgspec.json.decode(row["failure_rules"], type=tuple[FailureRule, ...]),
+                    row["memory_mb"],
                 )
 
     def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:

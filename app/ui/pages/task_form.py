@@ -32,10 +32,11 @@ from app.ui.task_forms import (
 from app.ui.task_words import PRIORITIES, handler
 from app.ui.visit import Visit, moved, page
 
-Kind = Literal["http", "python", "builtin"]
+Kind = Literal["http", "python", "shell", "builtin"]
 KINDS: tuple[tuple[str, str], ...] = (
     ("http", "Call a web service"),
     ("python", "Run a Python function"),
+    ("shell", "Run a command"),
     ("builtin", "Try a built-in one"),
 )
 TRIED = "try-it"

@@ -24,7 +24,7 @@ from app.ui.visit import Visit, moved, page, part
 SHOWN_JOBS, SHOWN_FAILURES, SHOWN_CHANGES = 20, 5, 10
 MOST_SCHEMA_CHARACTERS = 20_000
 """Of a schema as it stands, on the page; the API has all of it."""
-KIND_CHOICES = [(kind, word) for kind, word in KINDS.items() if kind != "shell"]
+KIND_CHOICES = list(KINDS.items())
 
 
 class TasksQuery(ListQuery, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class TasksQuery(ListQuery, frozen=True, kw_only=True):
 
     cursor: FilterText | None = None
     text: FilterText | None = None
-    kind: Literal["http", "python", "builtin"] | None = None
+    kind: Literal["http", "python", "shell", "builtin"] | None = None
     queue: FilterText | None = None
 
 

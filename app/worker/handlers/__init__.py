@@ -4,11 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from app.domain.errors import InvalidInput
-from app.tasks import Handler
+from app.tasks import Handler, options_of
 from app.worker.attempt import Attempt
 from app.worker.handlers.builtin import BUILTINS
 from app.worker.handlers.http import HttpHandler
+from app.worker.handlers.isolated import IsolatedHandler
 from app.worker.handlers.python import PythonHandler
+from app.worker.handlers.shell import ShellHandler
 
 Runnable = Callable[[Attempt], Awaitable[object]]
 
@@ -20,11 +22,21 @@ class HandlerUnavailable(Exception):
 
 
 class HandlerRegistry:
-    """Finds what runs an `execution_handler`, once for each text."""
+    """Finds what runs an `execution_handler`, once for each text. `shell` is None where commands are not allowed."""
 
-    def __init__(self, *, python: PythonHandler, http: HttpHandler, functions: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        *,
+        python: PythonHandler,
+        isolated: IsolatedHandler,
+        http: HttpHandler,
+        shell: ShellHandler | None,
+        functions: Mapping[str, Handler],
+    ) -> None:
         self._python = python
+        self._isolated = isolated
         self._http = http
+        self._shell = shell
         self._functions = functions
         self._resolved: dict[str, Runnable] = {}
 
@@ -40,19 +52,38 @@ class HandlerRegistry:
         match kind:
             case "builtin" if rest in BUILTINS:
                 return BUILTINS[rest]
-            case "python" if rest in self._functions:
-                return self._python.bind(self._functions[rest])
             case "python":
-                raise HandlerUnavailable(
-                    f"no function is registered as {execution_handler}; is its module in ONTHEDOT_TASK_MODULES?"
-                )
+                return self._bind_function(rest)
             case "http":
                 return self._bind_http(rest)
+            case "shell":
+                return self._bind_command(rest)
             case _:
                 raise HandlerUnavailable(f"this version of onthedot has no handler {execution_handler}")
+
+    def _bind_function(self, name: str) -> Runnable:
+        function = self._functions.get(name)
+        if function is None:
+            raise HandlerUnavailable(
+                f"no function is registered as python:{name}; is its module in ONTHEDOT_TASK_MODULES?"
+            )
+        options = options_of(function)
+        if options.isolation == "process":
+            return self._isolated.bind(name, memory_mb=options.memory_mb)
+        return self._python.bind(function)
 
     def _bind_http(self, text: str) -> Runnable:
         try:
             return partial(self._http.run, self._http.parse(text))
+        except InvalidInput as error:
+            raise HandlerUnavailable(error.detail) from None
+
+    def _bind_command(self, text: str) -> Runnable:
+        if self._shell is None:
+            raise HandlerUnavailable(
+                "this worker runs no commands; start it with ONTHEDOT_ALLOW_SHELL=true if it shall"
+            )
+        try:
+            return self._shell.bind(text)
         except InvalidInput as error:
             raise HandlerUnavailable(error.detail) from None
