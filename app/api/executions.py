@@ -22,8 +22,10 @@ from app.api.paging import (
 )
 from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
+from app.db.reads.explanations import ExplanationReads
 from app.db.reads.paging import Page
 from app.domain.errors import InvalidCursor
+from app.domain.explanation import Explanation
 from app.domain.statuses import Status
 
 
@@ -81,6 +83,13 @@ class ExecutionsController(Controller):
     ) -> Attempts:
         """List an execution's attempts."""
         return Attempts(await story_reads.attempts(await execution_reads.get(execution_id)))
+
+    @get("/{execution_id:uuid}/explain", operation_id="explainExecution", responses=READS)
+    async def explain_execution(
+        self, execution_id: FromPath[UUID], explanations: NamedDependency[ExplanationReads]
+    ) -> Explanation:
+        """Say why an execution waits: what the claim decides by, who is ahead of it, and when it may start."""
+        return await explanations.get(execution_id)
 
     @get(
         "/{execution_id:uuid}/logs",

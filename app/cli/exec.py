@@ -71,6 +71,14 @@ def get_execution(session: Session, execution_id: str) -> None:
     session.output.item(session.client.get(at("executions", execution_id)))
 
 
+@executions.command("explain")
+@click.argument("execution_id")
+@click.pass_obj
+def explain(session: Session, execution_id: str) -> None:
+    """Say why an execution waits."""
+    session.output.item(session.client.get(at("executions", execution_id, "explain")))
+
+
 @executions.command("attempts")
 @click.argument("execution_id")
 @click.pass_obj

@@ -30,6 +30,7 @@ from app.db.reads.execution_list import ExecutionListReads
 from app.db.reads.execution_log import LogReads
 from app.db.reads.execution_story import ExecutionStories
 from app.db.reads.executions import ExecutionReads
+from app.db.reads.explanations import ExplanationReads
 from app.db.reads.job_list import JobListReads
 from app.db.reads.job_policy import JobPolicyReads
 from app.db.reads.job_runs import JobRunReads
@@ -188,12 +189,13 @@ def web_app(
 def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
     """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
     audit, job_table = AuditReads(engine), JobTable(JobReads(engine), JobRunReads(engine))
+    explanations = ExplanationReads(engine, PaceReads(engine, clock), clock)
     return {
         "audit_reads": audit,
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
         "execution_list": ExecutionListReads(engine),
-        "stories": ExecutionStories(engine),
+        "stories": ExecutionStories(engine, explanations),
         "log_reads": LogReads(engine),
         "durations": DurationReads(engine),
         "end_reads": EndReads(engine, clock),
@@ -236,6 +238,7 @@ def figures(engine: Engine, clock: DatabaseClock) -> dict[str, object]:
         "queue_reads": queues,
         "worker_reads": workers,
         "summary_reads": SummaryReads(engine),
+        "explanations": ExplanationReads(engine, paces, clock),
         "metrics": Metrics(stats=stats, queues=queues, workers=workers),
     }
 

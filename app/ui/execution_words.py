@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from app.db.reads.execution_rows import ListedExecution
 from app.db.reads.execution_story import ExecutionStory
 from app.domain.errors import InvalidInput
+from app.domain.explanation import Explanation, Reason, ReasonCode
 from app.domain.failures import Category
 from app.domain.statuses import Disposition, Status
 from app.domain.time_text import parse_instant
@@ -73,7 +74,9 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
     if story.setting.held:
         return "It waits: its job is paused, and it runs when that is resumed."
     if execution.due_at <= now:
-        return "It is due, and waits for a worker to take it."
+        place = story.explanation.position
+        number = f" It is number {place:,}." if place and place > 1 else ""
+        return f"It is due, and waits for a worker to take it.{number}"
     if execution.status is Status.RETRYING:
         return f"Attempt {execution.attempt_number} did not succeed; it waits for the next one."
     return "It waits for its instant."
@@ -104,6 +107,26 @@ def _failed(story: ExecutionStory) -> str:
     if execution.max_attempts == 1:
         return "Its only attempt failed."
     return f"It failed for good: all {execution.max_attempts} attempts did."
+
+
+def waits_for(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return what an execution waits for besides its instant: the sentence, and the page that it leads to."""
+    return [
+        (reason.detail, _page_of(reason))
+        for reason in explanation.reasons
+        if reason.code is not ReasonCode.NOT_DUE
+    ]
+
+
+def _page_of(reason: Reason) -> str:
+    """Return the page of what a reason is about, where it has one."""
+    if reason.code is ReasonCode.JOB_PAUSED:
+        return str(reason.link).removeprefix("/api/v1")
+    return (
+        "/"
+        if reason.code in {ReasonCode.QUEUE_PAUSED, ReasonCode.NO_WORKER_FOR_QUEUE, ReasonCode.NO_CAPACITY}
+        else ""
+    )
 
 
 def json_shown(value: Any) -> ShownJson:  # noqa: ANN401 - any JSON value

@@ -54,6 +54,7 @@ _FILTERS = (
     execution_words.listed_error,
     execution_words.local_time,
     execution_words.precise,
+    execution_words.waits_for,
     log_text.log_text,
     plain,
     run_strip.strip_words,

@@ -287,3 +287,17 @@ async def test_a_cursor_that_no_log_gave_is_refused(site: Site, cursor: str) -> 
     execution_id = await execution_with_log(site, 1)
     answer = await site.get(f"/executions/{execution_id}/logs", params={"cursor": cursor})
     assert pointers(problem(answer, status=400, code="invalid_cursor")) == ["/cursor"]
+
+
+async def test_an_execution_is_explained(site: Site) -> None:
+    job = await site.job("explained", schedule={"type": "ONCE", "scheduled_time": "2099-01-01T00:00:00Z"})
+    answer = await site.get(f"/executions/{job['execution_id']}/explain", user="vera")
+
+    assert answer.status_code == 200
+    codes = [reason["code"] for reason in answer.json()["reasons"]]
+    assert codes == ["not_due", "no_worker_for_queue"]
+    assert answer.json() | {"reasons": []} == {
+        "status": "PENDING", "runnable": False, "reasons": [], "position": None, "estimated_start": None,
+    }  # fmt: skip
+    assert answer.json()["reasons"][0]["detail"] == "It is due at 2099-01-01T00:00:00.000Z."
+    problem(await site.get(f"/executions/{uuid4()}/explain"), status=404, code="not_found")

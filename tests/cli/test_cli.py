@@ -147,6 +147,7 @@ def test_a_log_is_followed_to_its_end(shell: Shell) -> None:
     created = shell.json("job", "create", "boom", "--now", "-p", "message=the end")
     followed = shell.run("exec", "logs", "-f", created["execution_id"])
     attempts = shell.json("exec", "attempts", created["execution_id"])["items"]
+    assert shell.json("exec", "explain", created["execution_id"])["reasons"] == []
     again = shell.json("exec", "retry", created["execution_id"])
 
     assert followed.exit_code == 0, followed.output

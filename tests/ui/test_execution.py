@@ -530,3 +530,17 @@ def _path(html: Html) -> list[str]:
 
 def _numbers(html: Html) -> list[int]:
     return [int(line["id"][1:]) for line in html.all("li") if re.fullmatch(r"L\d+", line.get("id", ""))]
+
+
+async def test_what_it_waits_for_is_said_with_where_to_go(page: OpenPage, pool: Pool) -> None:
+    job_id = await make_job(pool, is_active=False, pause_reason="<i>the migration</i>", materialize_at=None)
+    execution_id = await make_execution(pool, job_id=job_id, held=True, due_in_seconds=60)
+    html = await page(f"/executions/{execution_id}")
+
+    assert html.all("ul", **{"class": "why"})
+    assert "is paused by sql:onthedot: <i>the migration</i>" in html.text, [
+        t for t in html.texts if "paused" in t
+    ]
+    assert "No live worker serves the queue general." in html.texts
+    assert html.all("a", href=f"/jobs/{job_id}")
+    assert not (await page(f"/executions/{await make_finished(pool)}")).all("ul", **{"class": "why"})

@@ -12,8 +12,10 @@ from app.db.queries import load
 from app.db.reads.attempts import AttemptView, StoryReads
 from app.db.reads.audit import AuditReads, ChangeView
 from app.db.reads.executions import ExecutionReads, ExecutionView
+from app.db.reads.explanations import ExplanationReads
 from app.db.tables import workers
 from app.domain.errors import NotFound
+from app.domain.explanation import Explanation
 from app.domain.ids import shard_of
 
 MOST_CHANGES = 50
@@ -43,6 +45,7 @@ class ExecutionStory(msgspec.Struct, frozen=True, kw_only=True):
 
     execution: ExecutionView
     setting: Setting
+    explanation: Explanation
     attempts: list[AttemptView]
     hosts: Mapping[UUID, str]
     """Of the workers that had to do with it, as far as they are known still."""
@@ -59,8 +62,9 @@ class ExecutionStory(msgspec.Struct, frozen=True, kw_only=True):
 class ExecutionStories:
     """Reads them: a handful of look-ups by id."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, explanations: ExplanationReads) -> None:
         self._engine = engine
+        self._explanations = explanations
         self._executions = ExecutionReads(engine)
         self._attempts = StoryReads(engine)
         self._audit = AuditReads(engine)
@@ -74,6 +78,7 @@ class ExecutionStories:
         return ExecutionStory(
             execution=execution,
             setting=setting,
+            explanation=await self._explanations.get(execution_id),
             attempts=attempts,
             hosts=await self._hosts({one for one in asked if one is not None}),
             changes=await self._audit.of("execution", str(execution_id), limit=MOST_CHANGES),

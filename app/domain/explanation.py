@@ -1,0 +1,157 @@
+"""Why an execution waits: each clause that the claim decides by, and what lies between it and a worker, in words."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from app.domain.statuses import Status
+
+MOST_AHEAD = 10_000
+"""Executions before it that are counted."""
+
+
+class ReasonCode(StrEnum):
+    """What an execution waits for. The first group are the clauses of the claim; the second lies around it."""
+
+    DEPENDENCY = "dependency"
+    NOT_DUE = "not_due"
+    JOB_PAUSED = "job_paused"
+    QUEUE_PAUSED = "queue_paused"
+    CANCEL_REQUESTED = "cancel_requested"
+
+    NO_WORKER_FOR_QUEUE = "no_worker_for_queue"
+    NO_CAPACITY = "no_capacity"
+    BEHIND_OTHERS = "behind_others"
+
+
+class Pause(NamedTuple):
+    """A pause in force; what is not known of it is None."""
+
+    since: datetime | None
+    by: str | None
+    reason: str | None
+    until: datetime | None
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """A live execution and what lies around it, as of `now`."""
+
+    now: datetime
+    job_id: UUID
+    queue: str
+    status: Status
+    due_at: datetime
+    is_ready: bool
+    is_early: bool
+    held: bool
+    cancel_requested_at: datetime | None
+    job_pause: Pause | None
+    queue_pause: Pause | None
+    workers: int
+    """Those that are live and serve its queue."""
+    free_slots: int
+    """Theirs, by their last heartbeats."""
+    ahead: int
+    """Ready executions that are claimed before it, counted to `MOST_AHEAD`."""
+    ended_per_second: float
+    """How fast its queue moves."""
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that it waits for; `link` leads to it in the API."""
+
+    code: ReasonCode
+    detail: str
+    since: datetime | None = None
+    link: str | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an execution waits. Nothing to wait for: no reasons."""
+
+    status: Status
+    runnable: bool
+    """Every clause of the claim lets it through: a worker with room takes it."""
+    reasons: list[Reason]
+    position: int | None = None
+    """Its place among those that its queue has ready, 1 for the next; null beyond 10,000, or if it is not ready."""
+    estimated_start: datetime | None = None
+    """Where the pace of its queue, or the instant that it waits for, tells it."""
+
+
+def explain(situation: Situation) -> Explanation:
+    """Say why an execution waits."""
+    barred = list(_bars(situation))
+    runnable = situation.is_ready and not barred
+    around = list(_surroundings(situation, runnable=runnable)) if situation.is_ready else []
+    counted = runnable and situation.ahead < MOST_AHEAD
+    return Explanation(
+        status=situation.status,
+        runnable=runnable,
+        reasons=barred + around,
+        position=situation.ahead + 1 if counted else None,
+        estimated_start=_estimated_start(situation, runnable=runnable),
+    )
+
+
+def _bars(at: Situation) -> Iterator[Reason]:
+    """Yield the clauses of the claim (claim_due.sql) that keep it from being taken."""
+    if at.status is Status.BLOCKED:
+        yield Reason(code=ReasonCode.DEPENDENCY, detail="It waits for what it depends on.")
+    if not at.is_ready:
+        return
+    if at.is_early:
+        yield Reason(code=ReasonCode.NOT_DUE, detail=f"It is due at {_instant(at.due_at)}.")
+    if at.held:
+        pause = at.job_pause or Pause(None, None, None, None)
+        yield _paused(ReasonCode.JOB_PAUSED, "Its job", pause, f"/api/v1/jobs/{at.job_id}")
+    if at.queue_pause is not None:
+        queue = f"The queue {at.queue}"
+        yield _paused(ReasonCode.QUEUE_PAUSED, queue, at.queue_pause, f"/api/v1/queues/{at.queue}")
+    if at.cancel_requested_at is not None:
+        detail = "Somebody has cancelled it; it does not run again."
+        yield Reason(code=ReasonCode.CANCEL_REQUESTED, detail=detail, since=at.cancel_requested_at)
+
+
+def _surroundings(at: Situation, *, runnable: bool) -> Iterator[Reason]:
+    """Yield what lies between an execution and a worker."""
+    if at.workers == 0:
+        detail = f"No live worker serves the queue {at.queue}."
+        yield Reason(code=ReasonCode.NO_WORKER_FOR_QUEUE, detail=detail, link="/api/v1/workers")
+    elif at.free_slots == 0 and runnable:
+        detail = f"All slots of the {at.workers} workers that serve the queue {at.queue} are taken."
+        yield Reason(code=ReasonCode.NO_CAPACITY, detail=detail, link="/api/v1/workers")
+    if runnable and at.ahead:
+        count = f"{at.ahead:,}" if at.ahead < MOST_AHEAD else f"{MOST_AHEAD:,} or more"
+        detail = f"{count} that are more urgent or older are ready in the queue {at.queue}."
+        yield Reason(code=ReasonCode.BEHIND_OTHERS, detail=detail, link=f"/api/v1/queues/{at.queue}")
+
+
+def _paused(code: ReasonCode, what: str, pause: Pause, link: str) -> Reason:
+    by = f" by {pause.by.removeprefix('user:')}" if pause.by else ""
+    until = f" until {_instant(pause.until)}" if pause.until else ""
+    why = f": {pause.reason}" if pause.reason else ""
+    detail = f"{what} is paused{by}{until}{why}"
+    return Reason(code=code, detail=detail if why else f"{detail}.", since=pause.since, link=link)
+
+
+def _estimated_start(at: Situation, *, runnable: bool) -> datetime | None:
+    """Return when it starts if all goes on as it does; None where nothing tells."""
+    if not at.is_ready or not at.workers or at.cancel_requested_at is not None:
+        return None
+    if runnable and at.ahead:
+        moves = at.ended_per_second > 0 and at.ahead < MOST_AHEAD
+        return at.now + timedelta(seconds=at.ahead / at.ended_per_second) if moves else None
+    pauses = [pause for pause in (at.job_pause, at.queue_pause) if pause is not None]
+    ends = [pause.until for pause in pauses if pause.until is not None]
+    if (at.held and at.job_pause is None) or len(ends) < len(pauses):
+        return None
+    return max(at.now, at.due_at, *ends)
+
+
+def _instant(instant: datetime) -> str:
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,224 @@
+"""What an execution is said to wait for is what the claim decides by."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app.db.clock import DatabaseClock
+from app.db.pools import Pool
+from app.db.reads.explanations import ExplanationReads
+from app.db.reads.paces import PaceReads
+from app.db.stores.executions import ExecutionStore
+from app.domain.errors import NotFound
+from app.domain.explanation import Explanation, Pause, ReasonCode, Situation, explain
+from app.domain.hints import Ready
+from app.domain.ids import new_execution_id, new_job_id, shard_of
+from app.domain.statuses import LEASED, Status
+from app.worker.marks import START
+from tests.factories import (
+    insert,
+    make_execution,
+    make_executions,
+    make_finished,
+    make_job,
+    make_task,
+    now_of,
+)
+
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+STATUSES = (Status.PENDING, Status.RETRYING, Status.SCHEDULED, Status.RUNNING, Status.BLOCKED)
+CLAUSES = [
+    (status, due, held, cancelled, pause)
+    for status, due, held, cancelled, pause in product(
+        STATUSES, (0.0, 3600.0), (False, True), (False, True), ("", "for good", "until", "over")
+    )
+    if not (held and status in LEASED)  # the table allows none
+]
+"""Status, seconds until it is due, its job paused, cancel asked for, its queue paused: all that there is together."""
+
+
+@pytest.fixture
+async def explanations(engine: AsyncEngine, clock: DatabaseClock) -> ExplanationReads:
+    """Return what explains."""
+    return ExplanationReads(engine, PaceReads(engine, clock), clock)
+
+
+async def test_the_claim_takes_exactly_what_is_said_to_be_runnable(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await make_task(pool)
+    now = await now_of(pool)
+    before, after = now - timedelta(seconds=1), now + timedelta(hours=1)
+    queues: dict[str, dict[str, datetime]] = {
+        "": {},
+        "for good": {"paused_at": before},
+        "until": {"paused_at": before, "paused_until": after},
+        "over": {"paused_at": before, "paused_until": before},
+    }
+    names = {pause: pause.replace(" ", "-") or "open" for pause in queues}
+    for pause, columns in queues.items():
+        await insert(pool, "queues", [{"queue": names[pause]} | columns])
+    asked = [
+        {
+            "status": status,
+            "due_in_seconds": due,
+            "held": held,
+            "cancel_requested_at": now if cancelled else None,
+            "queue": names[pause],
+        }
+        for status, due, held, cancelled, pause in CLAUSES
+    ]
+    made = await make_executions(pool, asked)
+    said = {one for one in made if (await explanations.get(one)).runnable}
+    taken = await _claimed(pool, made, set(names.values()))
+
+    assert said == taken
+    assert len(taken) == 4  # PENDING and RETRYING, in the queue that is open and the one whose pause is over
+
+
+async def test_every_clause_is_named(pool: Pool, explanations: ExplanationReads) -> None:
+    await insert(
+        pool, "queues", [{"queue": "frozen", "paused_at": NOW, "paused_by": "user:viv", "paused_reason": "x"}]
+    )
+    job_id = await make_job(pool, is_active=False, pause_reason="the migration", materialize_at=None)
+    made = await make_execution(pool, job_id=job_id, held=True, queue="frozen", due_in_seconds=3600)
+    found = await explanations.get(made)
+
+    assert [reason.code for reason in found.reasons] == [
+        ReasonCode.NOT_DUE, ReasonCode.JOB_PAUSED, ReasonCode.QUEUE_PAUSED, ReasonCode.NO_WORKER_FOR_QUEUE,
+    ]  # fmt: skip
+    assert found.reasons[1].detail == "Its job is paused by sql:onthedot: the migration"
+    assert found.reasons[1].link == f"/api/v1/jobs/{job_id}"
+    assert (found.reasons[2].detail, found.reasons[2].since) == ("The queue frozen is paused by viv: x", NOW)
+    assert (found.runnable, found.position, found.estimated_start) == (False, None, None)
+
+
+async def test_who_paused_the_job_is_told(pool: Pool, explanations: ExplanationReads) -> None:
+    job_id = await make_job(pool)
+    made = await make_execution(pool, job_id=job_id, held=True)
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT set_config('onthedot.actor', 'user:ada', true)")
+        await connection.execute("UPDATE onthedot.jobs SET is_active = false, materialize_at = NULL")
+    reason = (await explanations.get(made)).reasons[0]
+
+    assert (reason.code, reason.detail) == (ReasonCode.JOB_PAUSED, "Its job is paused by ada.")
+    assert reason.since is not None
+
+
+async def test_those_before_it_are_counted_as_the_claim_takes_them(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await make_task(pool)
+    await _work(pool, slots=10)
+    rows: list[Mapping[str, Any]] = [
+        {"due_in_seconds": -20, "priority": 2},
+        {"due_in_seconds": -1, "priority": 0},
+        {"due_in_seconds": -30, "priority": 3},
+        {"due_in_seconds": -20, "queue": "bulk"},
+        {"due_in_seconds": -20, "held": True},
+        {"due_in_seconds": 20, "priority": 0},
+    ]
+    await make_executions(pool, rows)
+    found = await explanations.get(await make_execution(pool, due_in_seconds=-10))
+
+    assert found.position == 3
+    assert [reason.code for reason in found.reasons] == [ReasonCode.BEHIND_OTHERS]
+    assert found.runnable
+
+
+async def test_what_nothing_stands_in_the_way_of_waits_for_nothing(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await _work(pool, slots=1)
+    made = await make_execution(pool)
+    found = await explanations.get(made)
+
+    assert (found.runnable, found.reasons, found.position) == (True, [], 1)
+    assert found.estimated_start is not None
+
+
+async def test_taken_slots_and_foreign_workers_are_told(pool: Pool, explanations: ExplanationReads) -> None:
+    made = await make_execution(pool)
+    await _work(pool, slots=5, queues=["bulk"])
+    nobody = await explanations.get(made)
+    await _work(pool, slots=2, running=2)
+    full = await explanations.get(made)
+
+    assert [reason.code for reason in nobody.reasons] == [ReasonCode.NO_WORKER_FOR_QUEUE]
+    assert [reason.code for reason in full.reasons] == [ReasonCode.NO_CAPACITY]
+
+
+async def test_what_has_ended_waits_for_nothing(pool: Pool, explanations: ExplanationReads) -> None:
+    found = await explanations.get(await make_finished(pool))
+    job_id = new_job_id(int(NOW.timestamp() * 1_000_000))
+
+    assert found == Explanation(status=Status.COMPLETED, runnable=False, reasons=[])
+    with pytest.raises(NotFound):
+        await explanations.get(new_execution_id(job_id, int(NOW.timestamp() * 1_000_000)))
+
+
+def situation(**columns: Any) -> Situation:
+    """Return one that nothing keeps from running."""
+    usual: dict[str, Any] = {
+        "now": NOW, "job_id": UUID(int=1), "queue": "general", "status": Status.PENDING, "due_at": NOW,
+        "is_ready": True, "is_early": False, "held": False, "cancel_requested_at": None, "job_pause": None,
+        "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
+    }  # fmt: skip
+    return Situation(**usual | columns)
+
+
+LATER = NOW + timedelta(hours=1)
+OPEN, CLOSED = Pause(NOW, None, None, LATER), Pause(NOW, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "start"),
+    [
+        ({}, NOW),
+        ({"due_at": LATER, "is_early": True}, LATER),
+        ({"ahead": 50, "ended_per_second": 10.0}, NOW + timedelta(seconds=5)),
+        ({"ahead": 50}, None),
+        ({"ahead": 10_000, "ended_per_second": 10.0}, None),
+        ({"queue_pause": OPEN}, LATER),
+        ({"queue_pause": CLOSED}, None),
+        ({"held": True, "job_pause": OPEN}, LATER),
+        ({"held": True, "job_pause": OPEN, "queue_pause": CLOSED}, None),
+        ({"held": True}, None),
+        ({"workers": 0, "free_slots": 0}, None),
+        ({"cancel_requested_at": NOW}, None),
+        ({"status": Status.RUNNING, "is_ready": False}, None),
+    ],
+)
+def test_when_it_may_start_is_said_only_where_something_tells(
+    columns: dict[str, Any], start: datetime | None
+) -> None:
+    assert explain(situation(**columns)).estimated_start == start
+
+
+def test_beyond_what_is_counted_there_is_no_position() -> None:
+    found = explain(situation(ahead=10_000))
+
+    assert found.position is None
+    assert (
+        found.reasons[0].detail
+        == "10,000 or more that are more urgent or older are ready in the queue general."
+    )
+
+
+async def _claimed(pool: Pool, made: list[UUID], queues: set[str]) -> set[UUID]:
+    store, taken = ExecutionStore(pool), set()
+    for shard, queue in product({shard_of(one) for one in made}, queues):
+        place = Ready(shard, queue, 2, NOW)
+        claims = await store.claim_due(place, limit=500, worker_id=uuid4(), lease_seconds=30, mark=START)
+        taken |= {claim.execution_id for claim in claims}
+    return taken
+
+
+async def _work(pool: Pool, *, slots: int, running: int = 0, queues: list[str] | None = None) -> None:
+    columns = {"host": "here", "pid": 1, "version": "0", "slots": slots, "running": running}
+    await insert(pool, "workers", [{"worker_id": uuid4(), "queues": queues or []} | columns])
