@@ -4,7 +4,6 @@ The tests are plain functions: they drive Chromium by Playwright's blocking inte
 on its console, or a request to anywhere but the server, fails the test.
 """
 
-import os
 import re
 import shutil
 import tempfile
@@ -17,9 +16,8 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from pytest_postgresql.executors import NoopExecutor
-from pytest_postgresql.janitor import DatabaseJanitor
 
+from tests.databases import Databases
 from tests.life.processes import serving
 
 playwright_api = pytest.importorskip(
@@ -88,25 +86,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def house(postgresql_server: NoopExecutor) -> Iterator[House]:
+def house(databases: Databases) -> Iterator[House]:
     """Return a running house on a database of its own; tests share it and make what they need."""
-    with house_on(postgresql_server, f"onthedot_browser_{os.getpid()}") as opened:
+    with house_on(databases, "browser") as opened:
         yield opened
 
 
 @contextmanager
-def house_on(server: NoopExecutor, name: str) -> Iterator[House]:
-    """Run a house on a new database of this name."""
-    janitor = DatabaseJanitor(
-        user=server.user,
-        host=server.host,
-        port=server.port,
-        password=server.password,
-        dbname=name,
-        template_dbname=server.template_dbname,
-    )
-    dsn = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
-    with janitor, tempfile.TemporaryDirectory() as data:
+def house_on(databases: Databases, what: str) -> Iterator[House]:
+    """Run a house on a new database."""
+    with databases.cloned(what) as dsn, tempfile.TemporaryDirectory() as data:
         own = {"DATABASE_URL": dsn, "DATA_DIR": data, "PORT": "0", "WORKER_PROCESSES": "1"}
         with serving(ADMIN_API_KEY=ADMIN_KEY, **own) as (_, line):
             url = line.split()[-1]
@@ -116,7 +105,7 @@ def house_on(server: NoopExecutor, name: str) -> Iterator[House]:
 
 
 @pytest.fixture(scope="session")
-def chromium(postgresql_server: NoopExecutor) -> "Iterator[playwright_api.Browser]":  # noqa: ARG001
+def chromium(databases: Databases) -> "Iterator[playwright_api.Browser]":  # noqa: ARG001
     """Return a running Chromium; skip where there is none.
 
     Its driver keeps an event loop running in this thread: the database, which is made by one of its own, comes first.

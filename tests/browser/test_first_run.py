@@ -1,22 +1,21 @@
 """The first minutes: from an empty house to an execution that is seen to run, by the pages alone."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from pytest_postgresql.executors import NoopExecutor
 
 from tests.browser.conftest import House, house_on, serious_flaws
+from tests.databases import Databases
 
 OpenAs = Callable[..., Page]
 
 
 @pytest.fixture
-def house(postgresql_server: NoopExecutor) -> Iterator[House]:
+def house(databases: Databases) -> Iterator[House]:
     """Return an empty house."""
-    with house_on(postgresql_server, f"onthedot_first_run_{os.getpid()}") as opened:
+    with house_on(databases, "first_run") as opened:
         yield opened
 
 

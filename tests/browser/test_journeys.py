@@ -1,6 +1,5 @@
 """Ways through the whole dashboard, in a house that is full; and what holds on every page that links lead to."""
 
-import os
 import re
 import subprocess
 import sys
@@ -10,10 +9,10 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
-from pytest_postgresql.executors import NoopExecutor
 
 from tests.browser.conftest import House, Watched, house_on, serious_flaws
 from tests.browser.crawl import crawl
+from tests.databases import Databases
 from tests.life.processes import DEADLINE_SECONDS, ROOT
 
 OpenAs = Callable[..., Page]
@@ -34,9 +33,9 @@ SEEDED = ("--jobs", "200", "--finished", "6000", "--days", "2")
 
 
 @pytest.fixture(scope="module")
-def house(postgresql_server: NoopExecutor) -> Iterator[House]:
+def house(databases: Databases) -> Iterator[House]:
     """Return a house with jobs, and with executions that have ended, some of them badly."""
-    with house_on(postgresql_server, f"onthedot_journeys_{os.getpid()}") as opened:
+    with house_on(databases, "journeys") as opened:
         command = [sys.executable, "-m", "benchmarks.seed", opened.dsn, *SEEDED]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         fails = opened.task("builtin:fail", name="Fails", parameter_schema={"type": "object"})

@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from pytest_postgresql.executors.noop import NoopExecutor
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -18,6 +17,7 @@ from app.db.partitions import DAILY, DAYS_AHEAD
 from app.db.pools import Connection as DirectConnection
 from app.db.pools import Pool, connect
 from app.db.tables import metadata
+from tests.databases import Databases
 from tests.polling import eventually
 
 CATALOG = """
@@ -34,14 +34,12 @@ CATALOG = """
 
 
 @pytest.fixture
-async def empty_dsn(postgresql_server: NoopExecutor) -> AsyncIterator[str]:
+async def empty_dsn(databases: Databases) -> AsyncIterator[str]:
     """Return the DSN of a database in which nothing is."""
-    server = postgresql_server
-    address = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
-    admin = await connect(f"{address}/postgres", application_name="test")
-    name = f"{server.dbname}_empty"
+    admin = await connect(databases.dsn("postgres"), application_name="test")
+    name = databases.name("empty")
     await admin.execute(f'CREATE DATABASE "{name}"')
-    yield f"{address}/{name}"
+    yield databases.dsn(name)
     await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
     await admin.close()
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import asyncpg
 import pytest
-from pytest_postgresql.executors.noop import NoopExecutor
 
 from app.db.migrate import migrate
 from app.db.pools import Connection, Pool, connect
+from tests.databases import Databases
 from tests.factories import make_execution, make_job, make_task
 
 RELATIONS = """
@@ -45,13 +45,11 @@ class Owned:
 
 
 @pytest.fixture
-async def owned(postgresql_server: NoopExecutor) -> AsyncIterator[Owned]:
+async def owned(databases: Databases) -> AsyncIterator[Owned]:
     """Return an empty database of an owner who may create roles, as the embedded server's owner may."""
-    server, name, owner = postgresql_server, f"{postgresql_server.dbname}_owned", "roles_test_owner"
-    address = f"{server.host}:{server.port}"
-    admin = await connect(
-        f"postgresql://{server.user}:{server.password}@{address}/postgres", application_name="test"
-    )
+    name, owner = databases.name("owned"), "roles_test_owner"
+    address = f"{databases.host}:{databases.port}"
+    admin = await connect(databases.dsn("postgres"), application_name="test")
     await admin.execute(f"CREATE ROLE {owner} LOGIN CREATEROLE PASSWORD 'x'")
     await admin.execute(f'CREATE DATABASE "{name}" OWNER {owner}')
     yield Owned(dsn=f"postgresql://{owner}:x@{address}/{name}", name=name, owner=owner, admin=admin)
