@@ -20,8 +20,6 @@ log = logging.getLogger(__name__)
 
 CLOCK_EVERY_SECONDS = 10.0
 CONNECT_EVERY_SECONDS = 0.5
-POLL_SECONDS = 0.9
-"""How often idle workers and materializers look by themselves: with jitter, less than a second."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
+from app.domain import budget
+
 PREFIX = "ONTHEDOT_"
 ROLES = ("api", "materializer", "worker")
 CLIENT_VARIABLES = {"ONTHEDOT_URL", "ONTHEDOT_TOKEN_FILE"}
@@ -190,9 +192,13 @@ class Settings:
     ) -> Self:
         """Read every `ONTHEDOT_…` variable; `flags` (a setting's name -> text) win. A blank one counts as unset.
 
-        Raises `InvalidSetting` for a value that cannot be used.
+        Raises `InvalidSetting` for a value that cannot be used, or with which a promise could not be kept.
         """
-        return cls(**_values(fields(cls), os.environ if environ is None else environ, flags or {}))
+        settings = cls(**_values(fields(cls), os.environ if environ is None else environ, flags or {}))
+        found = budget.problems(lease_seconds=settings.lease_seconds, lookahead_ms=settings.lookahead_ms)
+        for name, why in found:
+            raise InvalidSetting(f"{variable(name)}={getattr(settings, name):g} cannot be used: {why}")
+        return settings
 
     def to_env(self) -> dict[str, str]:
         """Return the variables from which `from_env` reads these settings again; unset ones are left out."""

@@ -88,7 +88,7 @@ ROOMS: dict[str, set[str]] = {
     "ports": set(),
     "process": {"children", "db", "loop", "settings", "startup"},
     "request_ids": set(),
-    "settings": set(),
+    "settings": {"domain"},
     "startup": set(),
     "tasks": set(),
 }

@@ -54,7 +54,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
         ("allow_shell", "TRUE", True),
         ("allow_shell", "yes", True),
         ("allow_shell", "0", False),
-        ("lease_seconds", "1.5", 1.5),
+        ("lease_seconds", "3.5", 3.5),
         ("grace_seconds", "0", 0.0),
         ("data_dir", "/srv/on the dot", Path("/srv/on the dot")),
         ("data_dir", "here", Path.cwd() / "here"),
@@ -123,6 +123,35 @@ def test_what_cannot_be_used_is_refused_with_its_name_and_the_remedy(
     assert str(refusal.value).endswith(remedy)
 
 
+def test_a_lease_that_one_renewal_that_hangs_would_lose_is_refused_with_the_sum() -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        read(lease_seconds="2")
+
+    assert str(refusal.value) == (
+        "ONTHEDOT_LEASE_SECONDS=2 cannot be used: one renewal that hangs would lose it: 0.67 s until it is due to be "
+        "renewed + 0.33 s until that is seen + 1.00 s for a renewal that hangs + 0.22 s until the next one + 0.10 s "
+        "for that one = 2.32 s; use 3 or more"
+    )
+
+
+def test_a_lookahead_shorter_than_a_worker_looks_is_refused_with_the_sum() -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        read(lookahead_ms="1000")
+
+    assert str(refusal.value) == (
+        "ONTHEDOT_LOOKAHEAD_MS=1000 cannot be used: what falls due between two looks would start late: 0.99 s "
+        "between two looks of an idle worker + 0.25 s for a look that it leaves out + 0.05 s to arm ahead + 0.10 s "
+        "for the claim = 1.39 s; use 1400 or more"
+    )
+
+
+@given(lease_seconds=st.floats(3, 86_400), lookahead_ms=st.floats(1400, 60_000))
+def test_what_the_refusals_advise_can_be_used(lease_seconds: float, lookahead_ms: float) -> None:
+    settings = read(lease_seconds=str(lease_seconds), lookahead_ms=str(lookahead_ms))
+
+    assert (settings.lease_seconds, settings.lookahead_ms) == (lease_seconds, lookahead_ms)
+
+
 def test_secrets_are_neither_shown_nor_named_in_errors() -> None:
     settings = read(
         admin_api_key=KEY,
@@ -173,7 +202,7 @@ SETTINGS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "task_modules": WORDS,
         "admin_api_key": st.just(KEY),
         "allow_shell": st.booleans(),
-        "lease_seconds": st.floats(1, 86_400),
+        "lease_seconds": st.floats(3, 86_400),
         "grace_seconds": st.floats(0, 86_400),
         "retention_days": st.integers(1, 36_500),
     },

@@ -22,6 +22,7 @@ _UNREACHABLE = (
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,  # a deadlock's victim, a transaction that could not be serialized
 )
 
 

@@ -10,7 +10,8 @@ from app.domain.jobs import MaxRetries, Priority
 
 QueueName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$(?!\n)")]
 MaxDelayMs = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
-LeaseSeconds = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
+LeaseSeconds = Annotated[float, msgspec.Meta(ge=3, le=86_400)]
+"""As short as a worker's may be (see `budget`)."""
 BatchSize = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 ReservedSlots = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 

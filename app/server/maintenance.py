@@ -10,13 +10,14 @@ from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
 from app.db.stores.schedules import ScheduleStore
+from app.domain.budget import POLL_SECONDS
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
 from app.maintenance.retention import Retention
 from app.maintenance.rollups import Rollups
-from app.process import POLL_SECONDS, process
+from app.process import process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
 

@@ -15,9 +15,10 @@ from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.logs import LogStore
 from app.db.stores.workers import WorkerIdentity
+from app.domain.budget import POLL_SECONDS
 from app.domain.claims import LeaseId
 from app.loop import Loop
-from app.process import POLL_SECONDS, Process, process
+from app.process import Process, process
 from app.server.handlers import handler_registry, task_functions
 from app.settings import Settings
 from app.worker.claimer import Claimer

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
+from app.domain.budget import LOOK_EVERY_SECONDS
 from app.domain.claims import Claim
 from app.domain.hints import Place, Ready
 from app.domain.ids import SHARDS
@@ -18,8 +19,6 @@ from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
 QUEUES_EVERY_SECONDS = 1.0
-LOOK_EVERY_SECONDS = 0.25
-"""How often a worker that knows of work looks for other: what is more urgent, or falls due soon, without a hint."""
 
 
 class Claimer:
@@ -66,8 +65,8 @@ class Claimer:
         """The last tick left ready work behind for want of a slot: a free one is worth another look."""
 
     async def tick(self) -> bool:
-        """Claim what is ready, unless this worker drains; return whether anything was claimed."""
-        if self._leases.draining:
+        """Claim what is ready, unless this worker drains or is about to; return whether anything was claimed."""
+        if self._leases.draining or self._leases.are_all_lapsed():
             return False
         await self._refresh()
         self.starved = self._pool.room <= 0

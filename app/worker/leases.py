@@ -16,13 +16,12 @@ import msgspec
 from app.db.pools import Connection, connect
 from app.db.stores.executions import Lease, renew
 from app.db.stores.workers import WorkerIdentity, beat
+from app.domain.budget import RENEW_AFTER, between_looks_seconds, turn_seconds
 from app.domain.claims import Claim, LeaseId
 from app.loop import Loop
 
 log = logging.getLogger(__name__)
 
-RENEW_AFTER = 1 / 3
-"""A lease is renewed when this share of it has passed, so that two turns may fail."""
 HEARTBEAT_SECONDS = 5.0
 
 
@@ -62,7 +61,8 @@ class LeaseKeeper:
     ) -> None:
         self._dsn = dsn
         self._worker = worker
-        self._interval_seconds = min(lease_seconds * RENEW_AFTER / 2, 2.0)
+        self._interval_seconds = between_looks_seconds(lease_seconds)
+        self._turn_seconds = turn_seconds(lease_seconds)
         self._on_lost = on_lost
         self._on_cut_off = on_cut_off
         self._held: dict[LeaseId, HeldLease] = {}
@@ -99,6 +99,11 @@ class LeaseKeeper:
         held = self._held.get(lease)
         return held is not None and not held.has_lapsed(time.monotonic())
 
+    def are_all_lapsed(self) -> bool:
+        """Tell whether all that is held has lapsed: this process was frozen, or cut off, and is about to end."""
+        held, now = list(self._held.values()), time.monotonic()
+        return bool(held) and all(lease.has_lapsed(now) for lease in held)
+
     def began(self, lease: LeaseId, started_at: datetime) -> None:
         """Note when the attempt began; it is written with the next renewal."""
         held = self._held.get(lease)
@@ -109,7 +114,7 @@ class LeaseKeeper:
         """Give up what has lapsed, renew what is due, and beat."""
         now = time.monotonic()
         self._give_up_lapsed(now)
-        async with asyncio.timeout(max(1.0, self._interval_seconds)):
+        async with asyncio.timeout(self._turn_seconds):
             connection = await self._connected()
             await self._renew(connection, now)
             await self._beat(connection, now)
@@ -157,8 +162,12 @@ class LeaseKeeper:
         longer than a lease: it is told to end, and a new one begins without its past."""
         held = list(self._held.items())
         lapsed = {key for key, lease in held if lease.has_lapsed(now)}
+        is_cut_off = bool(held) and len(lapsed) == len(held)
+        self.draining = (
+            self.draining or is_cut_off
+        )  # before it holds nothing: what it claimed now it could not finish
         self._give_up(lapsed)
-        if held and len(lapsed) == len(held):
+        if is_cut_off:
             log.error("all leases lapsed", extra={"event": "all_leases_lapsed", "executions": len(lapsed)})
             self._on_cut_off()
 

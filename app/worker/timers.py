@@ -10,15 +10,12 @@ import msgspec
 
 from app.db.clock import DatabaseClock
 from app.db.stores.executions import ExecutionStore
+from app.domain.budget import ARM_AHEAD_SECONDS
 from app.domain.claims import Claim, LeaseId
 from app.domain.statuses import Status
 from app.worker.alarms import Alarms
 
 log = logging.getLogger(__name__)
-
-ARM_AHEAD_SECONDS = 0.05
-"""How long before its instant an execution is armed: room for one statement, and little enough that a cancel
-a moment before the instant still wins."""
 
 ARM_AGAIN_SECONDS = 0.5
 """Pause after an arming that failed."""

@@ -27,6 +27,7 @@ from tests.chaos.network_scenarios import SCENARIOS as NETWORK
 from tests.chaos.scenario import NotRun, Scenario, failures, judged, measured
 from tests.chaos.scenarios import SCENARIOS as WORKERS
 from tests.chaos.scene import Scene
+from tests.chaos.session_scenarios import SCENARIOS as SESSIONS
 
 FOLDER = "CHAOS_FOLDER"
 RATE = "CHAOS_RATE"
@@ -63,7 +64,9 @@ def main() -> int:
     folder.chmod(0o711)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}; journals in {folder}", flush=True)
-    chosen = [each for each in (*WORKERS, *DATABASE, *NETWORK, *FAILOVER) if options.only in each.name]
+    chosen = [
+        each for each in (*WORKERS, *DATABASE, *SESSIONS, *NETWORK, *FAILOVER) if options.only in each.name
+    ]
     rows = []
     for number, scenario in enumerate(chosen):
         rows.append(_run(scenario, folder / f"{seed}-{number:02}", seed=seed + number, full=options.full))

@@ -164,7 +164,7 @@ SCENARIOS = [
         bar="no duplicate of a live execution",
         full=3,
         sample=1,
-        setup=Setup(lease_seconds=2.0, mix=Mix(seconds=(0.0, 8.0)), per_second=10),
+        setup=Setup(mix=Mix(seconds=(0.0, 12.0)), per_second=10),
         act=stay_away,
         judge=no_overlap,
     ),

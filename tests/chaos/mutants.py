@@ -119,9 +119,8 @@ MUTANTS = [
     _python(
         "acknowledged before the effect",
         "worker/runner.py",
-        "return Succeeded(recordable(await handler(attempt)))",
-        "work = asyncio.ensure_future(handler(attempt)); attempt.context.logger.debug(work)\n"
-        "            return Succeeded(recordable(None))",
+        "value = await handler(attempt)",
+        "value = asyncio.ensure_future(handler(attempt)) and None",
         f"{WORKER}::test_runs_a_job_and_records_everything",
     ),
     _python(
@@ -173,6 +172,13 @@ MUTANTS = [
         "SET materialized_until = x.materialized_until, ",
         "SET ",
         "tests/scheduler/test_materializer.py::test_creates_each_occurrence_once_with_what_the_claim_decides_by",
+    ),
+    _python(
+        "claims on after a freeze",
+        "worker/claimer.py",
+        " or self._leases.are_all_lapsed()",
+        "",
+        "tests/worker/test_leases.py",
     ),
     _python(
         "back to the old primary",

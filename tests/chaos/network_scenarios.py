@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -15,8 +16,12 @@ from tests.chaos.scene import Scene, Setup
 
 WAYS = (frozenset({"up", "down"}), frozenset({"up"}), frozenset({"down"}))
 LOSS_SECONDS = 20.0
-RELEASES = 4
-STATEMENTS = ("create_jobs", "claim_due", "claim_ahead", "arm", "renew", "settle", "retry", "release")
+RECURS_SECONDS = 5.0
+TRIES = 4
+STATEMENTS = (
+    "create_jobs", "claim_due", "claim_ahead", "arm", "renew", "settle", "retry", "release", "reap_running",
+    "cancel_waiting", "materialize",
+)  # fmt: skip
 
 
 def fall_silent(scene: Scene) -> None:
@@ -65,7 +70,7 @@ def _lose_one(scene: Scene, statement: str, what: str) -> bool:
     assert scene.proxy
     began = now()
     loss = scene.proxy.lose(f"-- {statement}:", what)
-    done = _wait_for_release(scene, loss) if statement == "release" else loss.done.wait(LOSS_SECONDS)
+    done = PROVOKED[statement](scene, loss) if statement in PROVOKED else loss.done.wait(LOSS_SECONDS)
     if done:
         # Whatever the reply told nobody knows until it is found out: by looking again, or when leases run out.
         scene.note(f"{what} of {statement} lost", "database", began=began, ended=now())
@@ -73,16 +78,31 @@ def _lose_one(scene: Scene, statement: str, what: str) -> bool:
     return done
 
 
-def _wait_for_release(scene: Scene, loss: Loss) -> bool:
-    """Stop workers in order until one gives back what it has leased ahead."""
-    for _ in range(RELEASES):
+def _end_workers(scene: Scene, loss: Loss, *, by: signal.Signals, kind: str) -> bool:
+    """End workers until one statement comes by that this leads to."""
+    for _ in range(TRIES):
         for pid in scene.house.processes("worker")[:1]:
-            with scene.broken("worker stopped", f"pid {pid}"):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-                if loss.done.wait(LOSS_SECONDS / RELEASES):
-                    return True
+            with scene.broken(kind, f"pid {pid}"), suppress(ProcessLookupError):
+                os.kill(pid, by)
+            if loss.done.wait(LOSS_SECONDS / TRIES):
+                return True
     return False
+
+
+def _plan(scene: Scene, loss: Loss) -> bool:
+    """Create a job that recurs for a while."""
+    begins = time.time()
+    schedule = {"type": "INTERVAL", "every": 1, "starts_at": begins, "ends_at": begins + RECURS_SECONDS}
+    scene.create(f"recurring-{loss.what}-{begins}", schedule=schedule)
+    return loss.done.wait(LOSS_SECONDS)
+
+
+PROVOKED = {
+    "release": partial(_end_workers, by=signal.SIGTERM, kind="worker stopped"),
+    "reap_running": partial(_end_workers, by=signal.SIGKILL, kind="kill -9"),
+    "materialize": _plan,
+}
+"""How to bring about what does not come by itself: giving back, taking what was lost, planning."""
 
 
 def as_promised(result: Result) -> Iterator[str]:
@@ -97,7 +117,6 @@ def _losing(what: str) -> Scenario:
         full=5,
         sample=1,
         setup=Setup(
-            lease_seconds=2.0,
             per_second=40,
             proxied=True,
             mix=Mix(seconds=(0.0, 1.5), ahead=0.5, failing=0.2),

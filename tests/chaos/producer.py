@@ -70,9 +70,9 @@ class Producer(threading.Thread):
         """Begin nothing more; whoever waits for an answer still gets it."""
         self._stop_asked.set()
 
-    def create(self, parameters: dict[str, Any]) -> None:
-        """Create a job that runs at once."""
-        job = {"task_id": "effect", "schedule": {"type": "IMMEDIATE"}, "parameters": parameters}
+    def create(self, parameters: dict[str, Any], *, schedule: dict[str, object]) -> None:
+        """Create a job."""
+        job = {"task_id": "effect", "schedule": schedule, "parameters": parameters}
         self._ask("create", "/jobs", job, keys=(str(parameters["key"]),))
 
     def abandon(self) -> None:

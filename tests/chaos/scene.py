@@ -130,14 +130,14 @@ class Scene:
             self._producers.append(producer)
             producer.start()
 
-    def create(self, key: str, **parameters: object) -> None:
-        """Create one job that runs at once, as a producer would."""
+    def create(self, key: str, *, schedule: dict[str, object] | None = None, **parameters: object) -> None:
+        """Create one job, as a producer would; it runs at once unless its schedule says otherwise."""
         producer = Producer(
             self.house.url, self.house.key, self._asked, number=1000 + len(self._own), seed=0, per_second=1, batch=1,
             mix=self.setup.mix,
         )  # fmt: skip
         self._own.append(producer)
-        producer.create({"key": key} | parameters)
+        producer.create({"key": key} | parameters, schedule=schedule or {"type": "IMMEDIATE"})
 
     def end_load(self) -> None:
         """Let them end, each when it knows its last answer or gives up on it."""

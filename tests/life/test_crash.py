@@ -30,7 +30,7 @@ from tests.life.processes import eventually, has_ended, serving
 
 JOBS = int(os.environ.get("CRASH_JOBS", "100"))
 SECONDS = float(os.environ.get("CRASH_SECONDS", "2"))
-LEASE_SECONDS = float(os.environ.get("CRASH_LEASE_SECONDS", "2"))
+LEASE_SECONDS = float(os.environ.get("CRASH_LEASE_SECONDS", "3"))
 SLACK_SECONDS = float(os.environ.get("CRASH_SLACK_SECONDS", "20"))
 """How much later than its lease an execution may start again; a busy machine takes its time to start processes."""
 SETTINGS = {

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
 import pytest
@@ -62,7 +61,6 @@ def promoted(pair: Pair) -> Pair:
 async def bench(pair: Pair) -> AsyncIterator[Bench]:
     """Return a bench on both hosts."""
     dsn = pair.dsn(*pair.ports)
-    threads = ThreadPoolExecutor(4)
     async with AsyncExitStack() as stack:
         pool = await open_pool(dsn, size=4, application_name="test")
         stack.push_async_callback(pool.close)
@@ -70,10 +68,7 @@ async def bench(pair: Pair) -> AsyncIterator[Bench]:
         stack.push_async_callback(engine.dispose)
         clock = DatabaseClock()
         await clock.synchronise(pool)
-        yield Bench(
-            dsn=dsn, pool=pool, engine=engine, clock=clock, functions={}, stack=stack, threads=threads
-        )
-    threads.shutdown(wait=False, cancel_futures=True)
+        yield Bench(dsn=dsn, pool=pool, engine=engine, clock=clock, functions={}, stack=stack)
 
 
 async def test_where_no_host_is_a_primary_that_is_said(pair: Pair) -> None:

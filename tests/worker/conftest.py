@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from app.domain.stored_schedule import schedule_columns
 from app.process import Process
 from app.server.handlers import handler_registry, task_functions
 from app.server.worker import compose_worker, end_with_timeline
-from app.settings import Settings
+from app.settings import Settings, variable
 from app.tasks import Handler
 from app.worker.output import OutputCapture
 from app.worker.worker import Worker
@@ -63,7 +63,10 @@ class Bench:
         output = OutputCapture()
         output.install()
         self.stack.callback(output.remove)
-        environment = {f"ONTHEDOT_{name.upper()}": text for name, text in settings.items()}
+        lease_seconds = float(settings.pop("lease_seconds", 30))  # shorter than people may have it
+        environment = {variable(name): text for name, text in settings.items()}
+        environment["ONTHEDOT_ALLOW_PRIVATE_TARGETS"] = "true"
+        given = replace(Settings.from_env(environment), lease_seconds=lease_seconds)
         own = Process(
             dsn=self.dsn,
             primary=primary_of(self.dsn),
@@ -73,7 +76,6 @@ class Bench:
             stop=self.to_end,
             stack=self.stack,
         )
-        given = Settings.from_env(environment | {"ONTHEDOT_ALLOW_PRIVATE_TARGETS": "true"})
         registry = await handler_registry(given, own, self.functions | task_functions(given))
         worker = compose_worker(given, own, registry, EffectStore(self.pool))
         end_with_timeline(own, worker)

@@ -5,20 +5,23 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import msgspec
+import pytest
 
 from app.db.stores.workers import WorkerIdentity
 from app.domain.claims import Claim, LeaseId
 from app.worker.leases import HeldLease, LeaseKeeper
 from tests.domain.test_retry import a_claim
+from tests.worker.conftest import Bench
 
 LEASE_SECONDS = 30.0
+NOWHERE = "postgresql://127.0.0.1:1/none"
 
 
 def keeper() -> LeaseKeeper:
     """Return a keeper that does not run: nothing is renewed."""
     worker = WorkerIdentity(worker_id=uuid4(), host="ant", pid=1, version="1", queues=(), slots=1)
     return LeaseKeeper(
-        "", worker=worker, lease_seconds=LEASE_SECONDS, on_lost=lambda _: None, on_cut_off=lambda: None
+        NOWHERE, worker=worker, lease_seconds=LEASE_SECONDS, on_lost=lambda _: None, on_cut_off=lambda: None
     )
 
 
@@ -49,3 +52,29 @@ def test_the_end_of_an_old_lease_is_not_the_end_of_the_next_one() -> None:
 
     assert leases.allows_beginning(again.lease)
     assert not leases.allows_beginning(old.lease)
+
+
+async def test_whose_leases_have_all_lapsed_claims_nothing_and_is_told_to_end() -> None:
+    leases, claim = keeper(), a_claim(attempt_number=1, max_attempts=3)
+    assert not leases.are_all_lapsed()  # nothing is held
+
+    leases.hold(held(claim, seconds_ago=LEASE_SECONDS + 0.1))
+    assert leases.are_all_lapsed()  # frozen, and thawed: before its thread has had its turn
+
+    with pytest.raises(OSError, match="Connect call failed"):
+        await leases.tick()
+    assert leases.draining
+    assert not leases.are_all_lapsed()
+
+
+async def test_who_was_frozen_leaves_work_to_others(bench: Bench) -> None:
+    worker = await bench.make_worker()
+    lapsed = held(a_claim(attempt_number=1, max_attempts=3), seconds_ago=LEASE_SECONDS + 0.1)
+    worker._leases.hold(lapsed)
+    execution_id = await bench.job(await bench.task("builtin:noop"))
+
+    assert not await worker._claimer.tick()
+    await bench.in_status(execution_id, "PENDING")
+
+    worker._leases.drop(lapsed.claim.lease)
+    assert await worker._claimer.tick()
