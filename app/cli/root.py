@@ -12,6 +12,7 @@ import uvloop
 
 from app import __version__
 from app.cli import worker
+from app.cli.cron import cron
 from app.cli.exec import executions
 from app.cli.job import job
 from app.cli.key import key
@@ -137,7 +138,7 @@ _process_command("migrate", _migrate, "Bring the database's schema to this versi
 _process_command("api", _run("api"), "Run one API process.", hidden=True)
 _process_command("maintenance", _run("maintenance"), "Run one maintenance process.", hidden=True)
 
-for command in (status, task, job, executions, user, key, queue):
+for command in (status, task, job, executions, user, key, queue, cron):
     onthedot.add_command(command)
 
 

@@ -309,3 +309,20 @@ def _read_all(terminal: int) -> bytes:
         pass
     os.close(terminal)
     return found
+
+
+def test_an_expression_is_explained_before_anything_is_made_of_it(shell: Shell) -> None:
+    asked = ("cron", "explain", "30 2 * * *", "--tz", "America/New_York", "--after", "2025-03-08T12:00:00Z")
+    lines = shell.run(*asked, "--count", "2").stdout.splitlines()
+    whole = shell.json(*asked, "--gap", "skip", "--count", "1")
+    refused = shell.run("cron", "explain", "61 * * * *")
+
+    assert lines[:3] == [
+        "every day at 02:30 (America/New_York)",
+        "2025-03-09T07:00:00Z",
+        "2025-03-10T06:30:00Z",
+    ]
+    assert lines[3].startswith("! 02:30 on 2025-03-09 does not exist in America/New_York")
+    assert whole["occurrences"] == ["2025-03-10T06:30:00Z"]
+    assert refused.exit_code != 0
+    assert "minute" in refused.stderr
