@@ -21,7 +21,7 @@ def cron() -> None:
 )
 @click.option("--fold", type=click.Choice(["first", "second", "both"]), default="first", show_default=True)
 @click.pass_obj
-def explain(session: Session, *, expression: str, after: str | None, count: int, **schedule: str) -> None:
+def explain(session: Session, /, *, expression: str, after: str | None, count: int, **schedule: str) -> None:
     """Say an EXPRESSION in words, with its next instants and what to know about it, by the engine that fires.
 
     onthedot cron explain "0 3 * * 1-5" --tz Europe/Berlin
