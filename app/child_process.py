@@ -1,13 +1,15 @@
-"""A process that `serve` keeps alive."""
+"""A process that another one of ours keeps alive."""
 
 import asyncio
 import logging
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from app.startup import CANNOT_START
 
@@ -25,20 +27,34 @@ class ChildFailed(RuntimeError):
     """A process could not be brought to work; its own output says why."""
 
 
+def onthedot_command(process: str, *flags: str) -> list[str]:
+    """Return the command line that `ps` shows: the console script of this environment, else `-m app`."""
+    script = Path(sys.executable).with_name("onthedot")
+    return [sys.executable, *([str(script)] if script.is_file() else ["-m", "app"]), process, *flags]
+
+
 class ChildProcess:
-    """Runs `command` and runs it again whenever it ends, until `stop`.
+    """Runs `command` and runs it again whenever it ends, until `stop`; with `until_done` only if it did not end with
+    status 0.
 
     `environment` makes the process's variables from the number of its end of the line (see `app.children`).
     It leads a session of its own, so that a terminal's Ctrl-C does not reach it; its output is ours.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, environment: Callable[[int], dict[str, str]]
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Callable[[int], dict[str, str]],
+        until_done: bool = False,
     ) -> None:
         self.name = name
         self._command = command
         self._environment = environment
+        self._until_done = until_done
         self._ready = asyncio.Event()
+        self._is_ready = False
         self._stopping = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[None] | None = None
@@ -47,6 +63,22 @@ class ChildProcess:
     def was_ready(self) -> bool:
         """Whether the process has ever said that it does its work."""
         return self._ready.is_set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process has said so since it was last started."""
+        return self._is_ready
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone and is not run again."""
+        return self._task().done()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the process was given up; None: it was not."""
+        task = self._task()
+        return task.exception() if task.done() and not task.cancelled() else None
 
     def start(self) -> None:
         """Begin to keep the process alive."""
@@ -92,7 +124,7 @@ class ChildProcess:
         while not self._stopping.is_set():
             attempts, began = attempts + 1, time.monotonic()
             status = await self._run_once()
-            if self._stopping.is_set():
+            if self._stopping.is_set() or (self._until_done and status == 0):
                 return
             hopeless = status == CANNOT_START or attempts >= FIRST_START_ATTEMPTS
             if hopeless and not self.was_ready:
@@ -130,7 +162,7 @@ class ChildProcess:
         try:
             return await process.wait()
         finally:
-            self._process = None
+            self._process, self._is_ready = None, False
             listener.cancel()
             await asyncio.wait([listener])
             _kill_group(process.pid)  # what a crashed worker ran must not run on beside its next attempt
@@ -138,6 +170,7 @@ class ChildProcess:
     async def _listen(self, line: socket.socket) -> None:
         if await asyncio.get_running_loop().sock_recv(line, 1):
             self._ready.set()
+            self._is_ready = True
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -48,6 +48,7 @@ def connections_needed(settings: Settings) -> int:
     _, most_workers = settings.worker_processes
     return (
         most_workers * (WORKER_CONNECTIONS + settings.transaction_connections)
+        + most_workers * (WORKER_CONNECTIONS + 1)  # for executions that run alone, and their one transaction
         + settings.api_processes * API_CONNECTIONS
         + MAINTENANCE_CONNECTIONS
         + SPARE_CONNECTIONS

@@ -3,13 +3,11 @@
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
-from app.child_process import ChildFailed, ChildProcess
+from app.child_process import ChildFailed, ChildProcess, onthedot_command
 from app.children import MARGIN_SECONDS
 from app.settings import Settings, child_environment
 
@@ -23,12 +21,6 @@ HURRY_SECONDS = 1.0
 
 Command = Callable[[str], Sequence[str]]
 """Gives the command line for a process: `api`, `maintenance` or `worker`."""
-
-
-def onthedot_command(process: str) -> list[str]:
-    """Return the command line that `ps` shows: the console script of this environment, else `-m app`."""
-    script = Path(sys.executable).with_name("onthedot")
-    return [sys.executable, *([str(script)] if script.is_file() else ["-m", "app"]), process]
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -60,6 +60,7 @@ ROOMS: dict[str, set[str]] = {
     "client": set(),
     "server": {
         "api",
+        "child_process",
         "db",
         "domain",
         "files",

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import click
 import uvloop
@@ -60,53 +62,63 @@ def _migrate(settings: Settings) -> int:
     return 0
 
 
-def _run(name: str) -> Callable[[Settings], int]:
-    def run(settings: Settings) -> int:
+def _run(name: str) -> Callable[..., int]:
+    def run(settings: Settings, **flags: bool) -> int:
         if settings.database_url is None:
             raise click.UsageError(
                 f"set ONTHEDOT_DATABASE_URL; `onthedot serve` starts `onthedot {name}` with its own"
             )
         server = importlib.import_module(f"app.server.{name}")
-        uvloop.run(getattr(server, f"run_{name}")(settings))
+        uvloop.run(getattr(server, f"run_{name}")(settings, **flags))
         return 0
 
     return run
 
 
+def _settings() -> list[click.Option]:
+    """Return a flag for each setting."""
+    return [
+        click.Option(
+            [f"--{item.name.replace('_', '-')}"], help=f"{item.metadata['help']} [{variable(item.name)}]"
+        )
+        for item in dataclasses.fields(Settings)
+    ]
+
+
 def _process_command(
     name: str,
-    run: Callable[[Settings], int],
+    run: Callable[..., int],
     help_text: str,
     *,
     hidden: bool = False,
+    switches: Sequence[click.Option] = (),
     below: Sequence[click.Command] = (),
 ) -> None:
-    """Add a command that takes every setting as a flag; `below` it may hang others, such as `worker list`."""
+    """Add a command that takes every setting as a flag, and `switches` of its own, which `run` is given.
 
-    def callback(**flags: str | None) -> None:
+    `below` it may hang others, such as `worker list`.
+    """
+
+    def callback(**flags: Any) -> None:  # noqa: ANN401 - texts of settings, and switches
         if click.get_current_context().invoked_subcommand is not None:
             return
         set_up_logging()
         for unknown in misspelt_variables():
             log.warning("%s names no setting", unknown)
+        own = {switch.name: flags.pop(switch.name) for switch in switches if switch.name}
         given = {key: text for key, text in flags.items() if text is not None}
         try:
             settings = Settings.from_env(flags=given)
         except InvalidSetting as error:
             raise click.UsageError(str(error)) from None
         sys.stdout.flush()
-        _exit(_outcome(run, settings))
+        _exit(_outcome(partial(run, **own), settings))
 
-    options = [
-        click.Option(
-            [f"--{item.name.replace('_', '-')}"], help=f"{item.metadata['help']} [{variable(item.name)}]"
-        )
-        for item in dataclasses.fields(Settings)
-    ]
+    options: list[click.Parameter] = [*_settings(), *switches]
     command = (
-        Nouns(name, params=[*options], callback=callback, help=help_text, invoke_without_command=True)
+        Nouns(name, params=options, callback=callback, help=help_text, invoke_without_command=True)
         if below
-        else click.Command(name, params=[*options], callback=callback, help=help_text, hidden=hidden)
+        else click.Command(name, params=options, callback=callback, help=help_text, hidden=hidden)
     )
     if isinstance(command, click.Group):
         for lower in below:
@@ -132,7 +144,17 @@ def _exit(status: int) -> None:
 
 _process_command("serve", _serve, "Run everything: API, dashboard, materializer, workers (and the database).")
 _process_command(
-    "worker", _run("worker"), "Run one worker process, or look after those that run.", below=worker.COMMANDS
+    "worker",
+    _run("worker"),
+    "Run one worker process, or look after those that run.",
+    switches=[
+        click.Option(
+            ["--suspects"],
+            is_flag=True,
+            help="Run only what has ended two workers, one at a time; workers start this by themselves",
+        )
+    ],
+    below=worker.COMMANDS,
 )
 _process_command("migrate", _migrate, "Bring the database's schema to this version's.")
 _process_command("api", _run("api"), "Run one API process.", hidden=True)

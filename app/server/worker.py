@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from app import __version__
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
@@ -20,6 +20,7 @@ from app.domain.claims import LeaseId
 from app.loop import Loop
 from app.process import Process, process
 from app.server.handlers import handler_registry, task_functions
+from app.server.suspects import for_one, suspect_keeper
 from app.settings import Settings
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
@@ -28,6 +29,8 @@ from app.worker.output import OutputCapture
 from app.worker.pool import WorkerPool
 from app.worker.runner import Runner
 from app.worker.settler import Settler
+from app.worker.suspect_claimer import SuspectClaimer
+from app.worker.suspect_keeper import SuspectKeeper
 from app.worker.timers import Timers
 from app.worker.worker import Worker
 
@@ -36,8 +39,9 @@ HANDLER_MAY_THINK_SECONDS = 600.0
 """Between two statements in `ctx.transaction`; a frozen worker does not hold its locks for longer."""
 
 
-async def run_worker(settings: Settings) -> None:
-    """Claim and run executions until SIGTERM, then drain."""
+async def run_worker(settings: Settings, *, suspects: bool = False) -> None:
+    """Claim and run executions until SIGTERM, then drain; `suspects`: what must run alone, until there is no more."""
+    settings = for_one(settings) if suspects else settings
     sys.path.insert(0, str(Path.cwd()))  # task modules lie where `onthedot` was started
     functions = task_functions(settings)
     output = OutputCapture()
@@ -45,17 +49,20 @@ async def run_worker(settings: Settings) -> None:
     async with process(settings, "worker", connections=WORKER_CONNECTIONS, by_index_only=True) as own:
         registry = await handler_registry(settings, own, functions)
         effects = EffectStore(await _transaction_pool(settings, own))
-        worker = compose_worker(settings, own, registry, effects)
+        worker = compose_worker(settings, own, registry, effects, alone=suspects)
         end_with_timeline(own, worker)
+        parts: list[Worker | SuspectKeeper] = (
+            [worker] if suspects else [worker, suspect_keeper(settings, own, worker)]
+        )
         listener = HintListener(own.dsn, on_ready=worker.on_hints, on_cancels=worker.on_cancels)
         own.stack.push_async_callback(listener.close)
         listening = Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS)
-        worker.start()
-        listening.start()
+        for part in (*parts, listening):
+            part.start()
         own.line.report_ready()
         await own.stop.wait()
         await listening.stop()
-        await worker.stop()
+        await asyncio.gather(*(part.stop() for part in parts))
 
 
 async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
@@ -86,9 +93,12 @@ def _identity(settings: Settings) -> WorkerIdentity:
 
 
 def compose_worker(
-    settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore
+    settings: Settings, own: Process, registry: HandlerRegistry, effects: EffectStore, *, alone: bool = False
 ) -> Worker:
-    """Wire a worker. Its parts call each other; who is called before it exists is called by name."""
+    """Wire a worker; `alone`: one that runs what must run alone.
+
+    Its parts call each other; who is called before it exists is called by name.
+    """
     executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
     identity = _identity(settings)
     main_loop = asyncio.get_running_loop()
@@ -127,18 +137,17 @@ def compose_worker(
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
     )
     timers = Timers(executions=executions, clock=own.clock, fire=pool.start, lost=leases.drop)
-    claimer = Claimer(
+    claimer = _claimer(
+        settings,
+        own,
+        alone=alone,
         executions=executions,
         catalog=catalog,
-        clock=own.clock,
         pool=pool,
         timers=timers,
+        settler=settler,
         leases=leases,
         worker_id=identity.worker_id,
-        slots=settings.concurrency,
-        queues=settings.queues,
-        lease_seconds=settings.lease_seconds,
-        lookahead_seconds=settings.lookahead_ms / 1000,
     )
     worker = Worker(
         worker_id=identity.worker_id,
@@ -164,3 +173,43 @@ def end_with_timeline(own: Process, worker: Worker) -> None:
         own.stop.set()
 
     own.primary.when_promoted(lambda: main_loop.call_soon_threadsafe(end))
+
+
+def _claimer(
+    settings: Settings,
+    own: Process,
+    *,
+    alone: bool,
+    executions: ExecutionStore,
+    catalog: Catalog,
+    pool: WorkerPool,
+    timers: Timers,
+    settler: Settler,
+    leases: LeaseKeeper,
+    worker_id: UUID,
+) -> Claimer | SuspectClaimer:
+    if alone:
+        return SuspectClaimer(
+            executions=executions,
+            catalog=catalog,
+            pool=pool,
+            settler=settler,
+            leases=leases,
+            worker_id=worker_id,
+            queues=settings.queues,
+            lease_seconds=settings.lease_seconds,
+            on_idle=own.stop.set,
+        )
+    return Claimer(
+        executions=executions,
+        catalog=catalog,
+        clock=own.clock,
+        pool=pool,
+        timers=timers,
+        leases=leases,
+        worker_id=worker_id,
+        slots=settings.concurrency,
+        queues=settings.queues,
+        lease_seconds=settings.lease_seconds,
+        lookahead_seconds=settings.lookahead_ms / 1000,
+    )

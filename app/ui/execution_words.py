@@ -8,6 +8,7 @@ from app.db.reads.execution_story import ExecutionStory
 from app.domain.errors import InvalidInput
 from app.domain.explanation import Explanation, Reason, ReasonCode
 from app.domain.failures import Category
+from app.domain.poison import POISON_AT, is_suspect
 from app.domain.statuses import Disposition, Status
 from app.domain.time_text import parse_instant
 from app.domain.timezones import Zone
@@ -82,6 +83,19 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
     return "It waits for its instant."
 
 
+def deaths(story: ExecutionStory) -> str | None:
+    """Return what follows for an execution from the workers that have ended while it ran; None: nothing yet."""
+    execution = story.execution
+    if execution.completed_at is not None or not is_suspect(execution.worker_deaths):
+        return None
+    left = POISON_AT - execution.worker_deaths
+    more = "another one ends" if left == 1 else f"{left} more end"
+    return (
+        f"{execution.worker_deaths} worker processes have ended while it ran; it runs alone now, in a process of its "
+        f"own. If {more}, it is not tried again."
+    )
+
+
 def _end(story: ExecutionStory) -> str:
     execution = story.execution
     match execution.status:
@@ -100,6 +114,8 @@ def _end(story: ExecutionStory) -> str:
 
 def _failed(story: ExecutionStory) -> str:
     execution = story.execution
+    if execution.error and execution.error.category == Category.POISON:
+        return f"It is poison: {execution.worker_deaths} worker processes have ended while it ran."
     if execution.attempt_number < execution.max_attempts:
         kind = (execution.error.category if execution.error else Category.UNKNOWN).replace("_", " ")
         attempt = f"attempt {execution.attempt_number} of {execution.max_attempts}"

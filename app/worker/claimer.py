@@ -132,7 +132,7 @@ class Claimer:
             return 0
         queue = self._catalog.queues.get(place.queue)
         limit = min(room, queue.batch_size) if queue else room
-        lease_seconds = min(self._lease_seconds, queue.lease_seconds) if queue else self._lease_seconds
+        lease_seconds = self._catalog.lease_seconds(place.queue, most=self._lease_seconds)
         before = time.monotonic()
         claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
         if len(claims) == limit:

@@ -16,6 +16,7 @@ from app.worker.claimer import Claimer
 from app.worker.leases import LeaseKeeper
 from app.worker.pool import WorkerPool
 from app.worker.settler import Settler
+from app.worker.suspect_claimer import SuspectClaimer
 from app.worker.timers import Timers
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class Worker:
         *,
         worker_id: UUID,
         executions: ExecutionStore,
-        claimer: Claimer,
+        claimer: Claimer | SuspectClaimer,
         pool: WorkerPool,
         timers: Timers,
         settler: Settler,
@@ -86,6 +87,11 @@ class Worker:
         self._leases.give_up_all()
         self._settler.forget()
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether it claims nothing more."""
+        return self._leases.draining
+
     def wake(self) -> None:
         """There may be work: look now."""
         self._claiming.wake()
@@ -121,7 +127,9 @@ class Worker:
 
     async def _settle(self) -> bool:
         self._pool.collect_lines()
-        return await self._settler.tick()
+        wrote = await self._settler.tick()
+        self.on_free()
+        return wrote
 
     async def _look_for_cancels(self) -> bool:
         """Find what a lost notification did not tell."""

@@ -19,6 +19,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | None
     lease_ends: float | None
     due: float
+    deaths: int = 0
 
     @property
     def is_leased(self) -> bool:
@@ -173,6 +174,7 @@ def _state(columns: dict[str, str | None], *, before: State | None) -> State:
         worker=columns.get("worker_id"),
         lease_ends=seconds(lease_ends) if lease_ends else None,
         due=seconds(due) if due else before.due if before else 0.0,
+        deaths=int(columns.get("worker_deaths") or 0),
     )
 
 

@@ -1,13 +1,28 @@
-"""Invariants of what was committed: I4, I5, I6, I7, I11, I14, I16, I22."""
+"""Invariants of what was committed: I4, I5, I6, I7, I11, I14, I16, I22, I28."""
 
-from collections import Counter
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
 
+from app.domain.poison import POISON_AT, is_suspect
 from app.domain.statuses import TRANSITIONS, Status
 from tests.chaos.bounds import Bounds, Violation, Violations
 from tests.chaos.history import History, epoch_of
-from tests.chaos.lives import State, Step
+from tests.chaos.lives import Life, State, Step
 
 BEGINNINGS = {Status.PENDING, Status.BLOCKED}
+
+
+class Held(NamedTuple):
+    """A lease: from which transaction to which, whose, of what, and whether that must run alone."""
+
+    since: int
+    until: int
+    worker: str
+    execution_id: str
+    is_suspect: bool
 
 
 def one_completion(history: History, _bounds: Bounds) -> Violations:
@@ -90,6 +105,44 @@ def attempts_are_counted(history: History, _bounds: Bounds) -> Violations:
                 )
 
 
+def deaths_are_counted(history: History, _bounds: Bounds) -> Violations:
+    """I14: the death of a worker is counted apart and costs no attempt, and the last one only is the end."""
+    for life in history.lives.values():
+        for step in life.steps:
+            before, after = step.before, step.after
+            if not (before and after):
+                continue
+            lost = step.outcome == "lost"
+            ended = after.status == Status.FAILED and after.epoch > before.epoch
+            died, given = lost or ended, after.most_attempts - before.most_attempts
+            if after.deaths - before.deaths != died or (died and given < 1):
+                yield Violation("I14", f"{life.execution_id}: {before.deaths} deaths became {after.deaths}")
+            if died and (after.deaths >= POISON_AT) is not ended:
+                yield Violation("I14", f"{life.execution_id} is {after.status} at death {after.deaths}")
+
+
+def suspects_run_alone(history: History, _bounds: Bounds) -> Violations:
+    """I28: what two workers died of is with one that has nothing else."""
+    by_worker: dict[str, list[Held]] = defaultdict(list)
+    for life in history.lives.values():
+        for held in _held(life):
+            by_worker[held.worker].append(held)
+    for worker, leases in by_worker.items():
+        for one, other in product((each for each in leases if each.is_suspect), leases):
+            if one is not other and other.since < one.until and one.since < other.until:
+                yield Violation("I28", f"{worker} had {one.execution_id} and {other.execution_id} at once")
+
+
+def _held(life: Life) -> Iterator[Held]:
+    """Yield the leases of an execution, from the transaction that began them to the one that ended them."""
+    for step in life.steps:
+        after = step.after
+        if after and after.worker and is_grant(step.before, after):
+            freed = life.freeing(after.epoch)
+            until = freed.transaction if freed else sys.maxsize
+            yield Held(step.transaction, until, after.worker, life.execution_id, is_suspect(after.deaths))
+
+
 def ways_are_legal(history: History, _bounds: Bounds) -> Violations:
     """I22: executions go the ways that there are, and none comes back from its end."""
     for life in history.lives.values():
@@ -135,6 +188,8 @@ INVARIANTS = {
     "I7": leases_exclude,
     "I11": occurs_once,
     "I14": attempts_are_counted,
+    "I14 of deaths": deaths_are_counted,
     "I16": key_once,
     "I22": ways_are_legal,
+    "I28": suspects_run_alone,
 }

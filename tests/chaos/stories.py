@@ -11,6 +11,7 @@ BEGINNING = 1_700_000_000.0
 LEASE_SECONDS = 3.0
 TICK_SECONDS = 0.01
 TIMELINE = 1
+LAPSED = '{"message": "The worker stopped renewing"}'
 
 
 class Story:
@@ -89,7 +90,7 @@ class Told:
         self.story = story
         self.key = f"key-{number}"
         self.job_id, self.execution_id = f"job-{number}", f"execution-{number}"
-        self.due, self.epoch, self.attempt, self.most_attempts = due, 0, 0, 4
+        self.due, self.epoch, self.attempt, self.most_attempts, self.deaths = due, 0, 0, 4, 0
         self.worker, self.pid, self.lease_ends = "", 0, 0.0
         self.status, self.exists, self.finished = "", False, False
 
@@ -158,8 +159,20 @@ class Told:
         """Let the reaper take it from a worker that is gone."""
         self.story.at = max(self.story.at, self.lease_ends - early)
         noted = {"lease_epoch": str(self.epoch), "outcome": "lost", "attempt_number": str(self.attempt)}
-        self.epoch += 1
-        return self._free("RETRYING", noted, error='{"message": "The worker stopped renewing"}')
+        self._die()
+        return self._free("RETRYING", noted, error=LAPSED)
+
+    def reap_poison(self) -> Self:
+        """Let the reaper fail it: too many workers are gone."""
+        self.story.at = max(self.story.at, self.lease_ends)
+        self._die()
+        self.finished = True
+        return self._write_together(
+            ("executions", "delete", {}), self._end("FAILED", error=LAPSED, worker_id=self.worker)
+        )
+
+    def _die(self) -> None:
+        self.epoch, self.deaths, self.most_attempts = self.epoch + 1, self.deaths + 1, self.most_attempts + 1
 
     def release(self) -> Self:
         """Let its worker give it back: it had not begun."""
@@ -207,6 +220,7 @@ class Told:
             "worker_id": self.worker if leased else None,
             "lease_expires_at": timestamp(self.lease_ends) if leased else None,
             "due_at": timestamp(self.due),
+            "worker_deaths": str(self.deaths),
         } | more
 
     def _write_together(self, *rows: tuple[str, str, dict[str, str | None]]) -> Self:

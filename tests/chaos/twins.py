@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.chaos.bounds import Bounds
-from tests.chaos.stories import LEASE_SECONDS, Story
+from tests.chaos.stories import LEASE_SECONDS, Story, Told
 
 BOUNDS = Bounds(lease_seconds=LEASE_SECONDS)
 
@@ -188,6 +188,58 @@ def attempt_skipped(story: Story) -> None:
     told.run()
 
 
+def died_at_the_cost_of_an_attempt(story: Story) -> None:
+    told = story.job().claim().start()
+    story.break_("pid 1")
+    told.most_attempts -= 1
+    told.reap().run(pid=2)
+
+
+def failed_at_the_first_death(story: Story) -> None:
+    story.job().claim().start().reap_poison()
+
+
+def died_four_times(story: Story) -> None:
+    told = story.job()
+    for pid in (1, 2, 3):
+        told.claim(pid=pid).start()
+        story.break_(f"pid {pid}")
+        told.reap()
+    told.claim(pid=4).start().reap_poison()
+
+
+def died_five_times(story: Story) -> None:
+    told = story.job()
+    for pid in (1, 2, 3, 4):
+        told.claim(pid=pid).start()
+        story.break_(f"pid {pid}")
+        told.reap()
+    told.claim(pid=5).start().reap_poison()
+
+
+def suspect_among_others(story: Story) -> None:
+    told, other = suspect(story), story.job()
+    other.claim(pid=3)
+    told.claim(pid=3).start().end().settle()
+    other.start().end().settle()
+
+
+def suspect_after_another(story: Story) -> None:
+    told, other = suspect(story), story.job()
+    other.run(pid=3)
+    told.run(pid=3)
+
+
+def suspect(story: Story) -> Told:
+    """Let two workers die of an execution."""
+    told = story.job()
+    for pid in (1, 2):
+        told.claim(pid=pid).start()
+        story.break_(f"pid {pid}")
+        told.reap()
+    return told
+
+
 def cancelled_and_began(story: Story) -> None:
     told = story.job(delay=1.0).lease_ahead().cancel()
     told.epoch -= 1
@@ -276,11 +328,15 @@ TWINS = [
     Twins("I11", one_instant_twice, two_instants),
     Twins("I14", attempts_beyond_the_limit, failed_and_ran_again),
     Twins("I14", attempt_skipped, ran_and_ended),
+    Twins("I14", died_at_the_cost_of_an_attempt, taken_when_it_had_run_out),
+    Twins("I14", failed_at_the_first_death, died_four_times),
+    Twins("I14", died_five_times, died_four_times),
     Twins("I15", cancelled_and_began, cancelled_and_quiet),
     Twins("I15", cancelled_and_completed, asked_to_stop_and_completed),
     Twins("I16", one_key_two_jobs, two_instants),
     Twins("I22", came_back_from_its_end, ran_and_ended),
     Twins("I22", went_a_way_there_is_not, ran_and_ended),
     Twins("I22", gone_without_a_trace, taken_back_by_an_edit),
+    Twins("I28", suspect_among_others, suspect_after_another),
     Twins("I24", accepted_and_nowhere, doubtful_and_nowhere),
 ]

@@ -18,6 +18,7 @@ KEPT = frozenset(
     {
         "execution_id", "job_id", "status", "lease_epoch", "attempt_number", "max_attempts", "worker_id",
         "lease_expires_at", "due_at", "scheduled_time", "run_key", "parameters", "result", "error", "outcome",
+        "worker_deaths",
     }
 )  # fmt: skip
 """Columns that the checker looks at."""

@@ -227,36 +227,90 @@ async def test_a_release_takes_back_the_attempt_that_had_not_begun(bench: Bench)
 
 async def test_what_a_worker_lets_lapse_is_freed_retried_or_failed(bench: Bench) -> None:
     lapsed: dict[str, Any] = {"lease_ends_in_seconds": -1, "lease_epoch": 4, "max_attempts": 3}
-    ahead, ahead_again, running, exhausted, alive = await bench.make(
+    ahead, ahead_again, last, second, poison, alive = await bench.make(
         lapsed | {"status": "SCHEDULED"},
         lapsed | {"status": "SCHEDULED", "attempt_number": 1},
-        lapsed | {"status": "RUNNING", "attempt_number": 2},
         lapsed | {"status": "RUNNING", "attempt_number": 3},
+        lapsed | {"status": "RUNNING", "attempt_number": 2, "worker_deaths": 1, "max_attempts": 4},
+        lapsed | {"status": "RUNNING", "attempt_number": 4, "worker_deaths": 3, "max_attempts": 6},
         {"status": "RUNNING"},
     )
-    lost = await bench.live(running)
+    lost = {execution_id: (await bench.live(execution_id))["worker_id"] for execution_id in (last, second)}
 
     reaped = await bench.store.reap(SHARDS[0], limit=500)
 
-    assert reaped.transitions == 4
+    assert reaped.transitions == 5
     assert [(x.shard, x.queue, x.priority) for x in reaped.ready] == [(SHARDS[0], "general", 2)] * 3
-    rows = [await bench.live(x) for x in (ahead, ahead_again, running, alive)]
-    assert [(row["status"], row["attempt_number"], row["lease_epoch"]) for row in rows] == [
-        ("PENDING", 0, 5),
-        ("RETRYING", 1, 5),
-        ("RETRYING", 2, 5),
-        ("RUNNING", 1, 1),
+    rows = [await bench.live(x) for x in (ahead, ahead_again, last, second, alive)]
+    names = ("status", "attempt_number", "lease_epoch", "worker_deaths", "max_attempts")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("PENDING", 0, 5, 0, 3),
+        ("RETRYING", 1, 5, 0, 3),
+        ("RETRYING", 3, 5, 1, 4),
+        ("RETRYING", 2, 5, 2, 5),
+        ("RUNNING", 1, 1, 0, 4),
     ]
-    assert await bench.attempts() == [(running, 2, 4, lost["worker_id"], "lost")]
-    ended = await bench.finished(exhausted)
-    assert await bench.live(exhausted) == {}
-    assert (ended["status"], ended["disposition"], ended["attempt_number"]) == ("FAILED", "failed", 3)
-    assert '"LeaseLapsed"' in ended["error"]
+    assert sorted(await bench.attempts()) == sorted(
+        [(last, 3, 4, lost[last], "lost"), (second, 2, 4, lost[second], "lost")]
+    )
+    ended = await bench.finished(poison)
+    assert await bench.live(poison) == {}
+    assert tuple(ended[name] for name in names) == ("FAILED", 4, 5, 4, 7)
+    assert '"poison"' in ended["error"]
+
+
+async def test_what_two_workers_died_of_is_claimed_alone(bench: Bench) -> None:
+    """Never among others, one at a time, the oldest first; and only by those who serve its queue."""
+    suspect: dict[str, Any] = {"status": "RETRYING", "attempt_number": 2, "worker_deaths": 2}
+    other, newer, older, *_ = await bench.make(
+        {},
+        suspect,
+        suspect | {"due_in_seconds": -60},
+        suspect | {"due_in_seconds": 20},
+        suspect | {"held": True},
+        suspect | {"cancel_requested_at": datetime(2026, 1, 31, tzinfo=UTC)},
+    )
+
+    assert [claim.execution_id for claim in await bench.claim()] == [other]
+    assert await bench.claim_ahead() == []
+    assert await bench.store.suspects(["bulk"], limit=10) == []
+    for expected in (older, newer):
+        place, *_ = await bench.store.suspects(["bulk", "general"], limit=10)
+        claims = await bench.store.claim_suspect(place, worker_id=bench.worker_id, lease_seconds=30)
+        assert [(claim.execution_id, claim.attempt_number) for claim in claims] == [(expected, 3)]
+    assert await bench.store.suspects([], limit=10) == []
+
+
+async def test_a_paused_queue_gives_no_suspect_away(bench: Bench) -> None:
+    await bench.make({"status": "RETRYING", "attempt_number": 2, "worker_deaths": 2})
+    (place,) = await bench.store.suspects([], limit=10)
+    await bench.pool.execute("UPDATE onthedot.queues SET paused_at = now()")
+
+    assert await bench.store.suspects([], limit=10) == []
+    assert await bench.store.claim_suspect(place, worker_id=bench.worker_id, lease_seconds=30) == []
+
+
+async def test_a_graceful_release_is_no_death(bench: Bench) -> None:
+    (execution_id,) = await bench.make({})
+
+    await bench.store.release(await bench.claim())
+
+    assert (await bench.live(execution_id))["worker_deaths"] == 0
+
+
+async def test_what_is_cancelled_when_its_worker_dies_is_cancelled(bench: Bench) -> None:
+    asked = {"cancel_requested_at": datetime(2026, 1, 31, tzinfo=UTC), "worker_deaths": 3}
+    (execution_id,) = await bench.make(asked | {"status": "RUNNING", "lease_ends_in_seconds": -1})
+
+    await bench.store.reap(SHARDS[0], limit=10)
+
+    ended = await bench.finished(execution_id)
+    assert (ended["status"], ended["worker_deaths"]) == ("CANCELLED", 3)
 
 
 async def test_reapers_side_by_side_free_each_execution_once(bench: Bench) -> None:
     lapsed = [{"status": status, "lease_ends_in_seconds": -1} for status in ("SCHEDULED", "RUNNING")] * 100
-    lapsed += [{"status": "RUNNING", "lease_ends_in_seconds": -1, "max_attempts": 1}] * 100
+    lapsed += [{"status": "RUNNING", "lease_ends_in_seconds": -1, "worker_deaths": 3}] * 100
     ids = await bench.make(*lapsed)
 
     reaped = await asyncio.gather(*(bench.store.reap(SHARDS[0], limit=500) for _ in range(3)))
@@ -276,7 +330,7 @@ async def test_a_day_without_partitions_stops_nobody(bench: Bench) -> None:
     await bench.make(*({} for _ in range(12)))
     claims = await bench.claim()
     lapsed = {"status": "RUNNING", "lease_ends_in_seconds": -1}
-    await bench.make(lapsed, lapsed | {"max_attempts": 1})
+    await bench.make(lapsed, lapsed | {"worker_deaths": 3})
     today: date = await bench.pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
     for table in DAILY:
         for offset in range(-1, 3):

@@ -27,6 +27,7 @@ CLAIM = 500
 """The largest claim: joined with what it locked, it would be hashed against the whole partition."""
 READY = {"executions_ready", "executions_pkey"}
 LAPSED = {"executions_lease", "executions_pkey"}
+SUSPECTS = {"executions_suspects", "executions_pkey"}
 LEASED = ({"executions_pkey"}, {"executions_lease"}, {"executions_lease", "executions_pkey"})
 """Rows under a lease are found by their ids or, when a batch is a good part of them, among all that are leased."""
 
@@ -50,7 +51,8 @@ async def test_hot_statements_read_one_partition_by_their_index(
         ("claim_ahead", (shard, "general", 2, CLAIM, uuid4(), 30.0, 2.0), [READY]),
         ("reap_scheduled", (shard, CLAIM), [LAPSED]),
         ("reap_running", (shard, CLAIM, FAILURE), [LAPSED]),
-        ("reap_exhausted", (shard, CLAIM, FAILURE), [LAPSED]),
+        ("reap_poison", (shard, CLAIM, FAILURE), [SUSPECTS]),
+        ("claim_suspect", (shard, "general", 2, uuid4(), 30.0), [SUSPECTS]),
         ("arm", (shard, ids, epochs), LEASED),
         ("renew", (shard, ids, epochs, numbers, times), LEASED),
         ("held_leases", (shard, ids, epochs), LEASED),

@@ -4,6 +4,7 @@ from app.domain.statuses import FINAL, LEASED, LIVE, READY, TRANSITIONS, Status
 
 STATEMENTS = {
     "claim_due": [(Status.PENDING, Status.RUNNING), (Status.RETRYING, Status.RUNNING)],
+    "claim_suspect": [(Status.PENDING, Status.RUNNING), (Status.RETRYING, Status.RUNNING)],
     "claim_ahead": [(Status.PENDING, Status.SCHEDULED), (Status.RETRYING, Status.SCHEDULED)],
     "arm": [(Status.SCHEDULED, Status.RUNNING)],
     "settle": [(Status.RUNNING, Status.COMPLETED), (Status.RUNNING, Status.FAILED)],
@@ -11,7 +12,7 @@ STATEMENTS = {
     "release": [(leased, ready) for leased in LEASED for ready in READY],
     "reap_scheduled": [(Status.SCHEDULED, Status.PENDING), (Status.SCHEDULED, Status.RETRYING)],
     "reap_running": [(Status.RUNNING, Status.RETRYING)],
-    "reap_exhausted": [(Status.RUNNING, Status.FAILED)],
+    "reap_poison": [(Status.RUNNING, Status.FAILED)],
 }
 """What the hot statements do, as `tests/db/test_executions_store.py` shows."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.child_process import ChildProcess
 from app.children import SupervisorLine
 from app.settings import SUPERVISOR_FD
 from tests.life.processes import DEADLINE_SECONDS, eventually, has_ended
@@ -36,6 +37,7 @@ except ChildFailed as error:
 # argv: journal, the processes that misbehave and how, name. Writes what happens to it into the journal.
 WORK = """
 import os, signal, subprocess, sys
+from app.child_process import ChildProcess
 from app.children import SupervisorLine
 
 journal, misbehaving, how, name = sys.argv[1:]
@@ -229,3 +231,30 @@ def test_process_that_a_person_started_has_no_line_and_needs_none(monkeypatch: p
     line = SupervisorLine.from_env()
     line.exit_with_parent(grace_seconds=0)
     line.report_ready()
+
+
+async def test_process_that_is_done_is_not_started_again_and_one_that_crashed_is(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    program = "import sys; n = open(sys.argv[1], 'a+'); n.write('x'); n.seek(0); sys.exit(len(n.read()) < 3)"
+    child = ChildProcess(
+        "work",
+        [sys.executable, "-c", program, str(journal)],
+        environment=lambda _: dict(os.environ),
+        until_done=True,
+    )
+    child.start()
+    await child.ended()
+
+    assert child.has_ended
+    assert child.failure is None
+    assert journal.read_text() == "xxx"
+
+
+async def test_process_that_is_given_up_says_why() -> None:
+    command = [sys.executable, "-c", "raise SystemExit(1)"]
+    child = ChildProcess("work", command, environment=lambda _: dict(os.environ), until_done=True)
+    child.start()
+    await child.ended()
+
+    assert child.has_ended
+    assert str(child.failure) == "onthedot work does not start (exit status 1)"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from app.domain.poison import POISON_AT, is_suspect
 from app.domain.statuses import LEASED, READY, Status
 
 Token = tuple[UUID, int]
@@ -23,6 +24,7 @@ class Row:
     has_lapsed: bool = False
     held: bool = False
     is_asked_to_stop: bool = False
+    deaths: int = 0
 
     @property
     def is_leased(self) -> bool:
@@ -57,11 +59,12 @@ class Model:
     granted: set[Token] = field(default_factory=set)
     is_queue_paused: bool = False
 
-    def ready(self, *, due: bool) -> set[UUID]:
-        """Return what may be claimed, or leased ahead."""
+    def ready(self, *, due: bool, alone: bool = False) -> set[UUID]:
+        """Return what may be claimed, or leased ahead, by any worker or by one that runs nothing else."""
         if self.is_queue_paused:
             return set()
-        return {key for key, row in self.live.items() if row.is_ready and row.is_due is due}
+        suited = {key: row for key, row in self.live.items() if is_suspect(row.deaths) is alone}
+        return {key for key, row in suited.items() if row.is_ready and row.is_due is due}
 
     def grant(self, keys: Iterable[UUID], worker: UUID, status: Status) -> None:
         """Begin leases."""
@@ -92,6 +95,15 @@ class Model:
         self.attempts.add((key, row.attempt, row.epoch, outcome))
         row.free(Status.RETRYING)
 
+    def lose(self, key: UUID) -> None:
+        """Count the death of its worker: it is none of its own attempts, but the last one is the end."""
+        row = self.live[key]
+        row.deaths, row.most_attempts = row.deaths + 1, row.most_attempts + 1
+        if row.deaths < POISON_AT:
+            self.fail(key, "lost")
+        else:
+            self.end(key, Status.FAILED, epochs=1)
+
     def reap(self) -> None:
         """Free what has lapsed, and end what was asked to stop and nobody runs."""
         for key, row in list(self.live.items()):
@@ -100,7 +112,5 @@ class Model:
                 row.free()
             elif row.is_asked_to_stop and (over or not row.is_leased):
                 self.end(key, Status.CANCELLED, epochs=1)
-            elif over and row.attempt < row.most_attempts:
-                self.fail(key, "lost")
             elif over:
-                self.end(key, Status.FAILED, epochs=1)
+                self.lose(key)

@@ -25,12 +25,25 @@ STATES: Mapping[str, dict[str, Any]] = {
     "leased ahead, lapsed": {"status": Status.SCHEDULED, "lease_ends_in_seconds": -1},
     "running": {"status": Status.RUNNING},
     "running, lapsed": {"status": Status.RUNNING, "lease_ends_in_seconds": -1},
-    "at its last attempt": {"status": Status.RUNNING, "lease_ends_in_seconds": -1, "attempt_number": 4},
+    "running alone, lapsed": {
+        "status": Status.RUNNING,
+        "lease_ends_in_seconds": -1,
+        "attempt_number": 4,
+        "worker_deaths": 3,
+    },
+    "to run alone": {
+        "status": Status.RETRYING,
+        "due_in_seconds": -1,
+        "attempt_number": 2,
+        "worker_deaths": 2,
+    },
     "retrying": {"status": Status.RETRYING, "due_in_seconds": -1},
 }
-SKIPPING = frozenset({"claim", "claim_ahead", "renew", "reap", "reap_ahead", "reap_last", "reap_asked"})
+SKIPPING = frozenset(
+    {"claim", "claim_alone", "claim_ahead", "renew", "reap", "reap_ahead", "reap_poison", "reap_asked"}
+)
 """Operations that pass over a row which somebody else has locked."""
-BEGINNING = frozenset({"claim", "arm"})
+BEGINNING = frozenset({"claim", "claim_alone", "arm"})
 """Operations after which an attempt runs."""
 TAKING_BACK = frozenset({"cancel", "pause", "drop"})
 """Operations after which it must not run."""
@@ -48,9 +61,9 @@ class Ended(NamedTuple):
 
 
 _LIVE = """SELECT status, lease_epoch, attempt_number, worker_id, held, cancel_requested_at IS NOT NULL,
-                  due_at <= now(), lease_expires_at < now()
+                  due_at <= now(), lease_expires_at < now(), worker_deaths, max_attempts
              FROM onthedot.executions WHERE shard = $1 AND execution_id = $2"""
-_FINISHED = """SELECT status, lease_epoch, attempt_number, worker_id
+_FINISHED = """SELECT status, lease_epoch, attempt_number, worker_id, worker_deaths, max_attempts
                  FROM onthedot.execution_history WHERE execution_id = $1"""
 _ATTEMPTS = """SELECT attempt_number, lease_epoch, worker_id, outcome
                  FROM onthedot.attempts WHERE execution_id = $1 ORDER BY 1, 2"""
@@ -144,6 +157,7 @@ def _calls(subject: Subject) -> dict[str, tuple[str, Sequence[object]]]:
     ended = (["COMPLETED"], ["ran"], [began], [now], [0.0], ["1"], [False], [None])
     return {
         "claim": ("claim_due", (*place, LONG_SECONDS, _EPOCH)),
+        "claim_alone": ("claim_suspect", (shard, "general", 2, SECOND, LONG_SECONDS)),
         "claim_ahead": ("claim_ahead", (*place, LONG_SECONDS, 2 * LONG_SECONDS)),
         "arm": ("arm", (shard, ids, [1])),
         "renew": ("renew", (shard, ids, [1], [LONG_SECONDS], [None])),
@@ -156,7 +170,7 @@ def _calls(subject: Subject) -> dict[str, tuple[str, Sequence[object]]]:
         "release": ("release", (shard, ids, [1])),
         "reap": ("reap_running", (shard, 5, FAILURE)),
         "reap_ahead": ("reap_scheduled", (shard, 5)),
-        "reap_last": ("reap_exhausted", (shard, 5, FAILURE)),
+        "reap_poison": ("reap_poison", (shard, 5, FAILURE)),
         "reap_asked": ("reap_cancelled", (shard, 5)),
         "cancel": ("cancel_waiting", (shard, execution_id, FAILURE)),
         "ask": ("request_cancel", (shard, execution_id, now, FAILURE)),

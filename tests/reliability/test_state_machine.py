@@ -26,6 +26,7 @@ from app.db.stores.executions import ExecutionStore, FailedAttempt, Lease, Settl
 from app.domain.claims import Claim, LeaseId
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, uuid7
+from app.domain.poison import is_suspect
 from app.domain.statuses import Status
 from tests.factories import FAILURE, execution_row, insert, make_job, make_task, now_of
 from tests.reliability.model import Model, Row, Token
@@ -38,7 +39,7 @@ LONG_SECONDS = 3600.0
 SHARD, LAST_BYTE = SHARDS[0], 0
 WORKERS = (uuid4(), uuid4())
 LIVE = """SELECT execution_id, status, lease_epoch, attempt_number, max_attempts, worker_id, due_at <= now(),
-                 coalesce(lease_expires_at < now(), false), held, cancel_requested_at IS NOT NULL
+                 coalesce(lease_expires_at < now(), false), held, cancel_requested_at IS NOT NULL, worker_deaths
             FROM onthedot.executions"""
 COME_DUE = (
     "UPDATE onthedot.executions SET due_at = least(due_at, now() - interval '1 s') WHERE execution_id = $1"
@@ -125,6 +126,15 @@ class Machine(RuleBasedStateMachine):
             )
         )
         self._grant(claims, worker, Status.RUNNING, limit=limit)
+
+    @precondition(lambda self: any(is_suspect(row.deaths) for row in self.model.live.values()))
+    @rule(worker=st.sampled_from(WORKERS))
+    def claim_alone(self, worker: UUID) -> None:
+        """Take one of what is due and must run alone."""
+        claims = self.bed.wait(
+            self.bed.executions.claim_suspect(self._place(), worker_id=worker, lease_seconds=LONG_SECONDS)
+        )
+        self._grant(claims, worker, Status.RUNNING, limit=1, alone=True)
 
     @rule(worker=st.sampled_from(WORKERS), limit=st.integers(min_value=1, max_value=3))
     def lease_ahead(self, worker: UUID, limit: int) -> None:
@@ -214,6 +224,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self.come_due(index)
             self.claim(worker, 3)
+            self.claim_alone(worker)
         self.lapse(index)  # a renewal would be seen
         by_age = len(self.claims) - 1 - old
         for write in (self.arm, self.renew, partial(self.retry, at_once=True), self.release):
@@ -310,9 +321,11 @@ class Machine(RuleBasedStateMachine):
         self.jobs[key] = job_id
         self.model.live[key] = row
 
-    def _grant(self, claims: list[Claim], worker: UUID, status: Status, *, limit: int) -> None:
+    def _grant(
+        self, claims: list[Claim], worker: UUID, status: Status, *, limit: int, alone: bool = False
+    ) -> None:
         got = {claim.execution_id for claim in claims}
-        ready = self.model.ready(due=status is Status.RUNNING)
+        ready = self.model.ready(due=status is Status.RUNNING, alone=alone)
         assert got <= ready
         assert len(claims) == len(got) == min(limit, len(ready))
         tokens: set[Token] = {(claim.execution_id, claim.lease_epoch) for claim in claims}

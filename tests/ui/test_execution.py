@@ -12,12 +12,13 @@ import pytest
 from app.db.pools import Pool
 from app.domain.ids import shard_of, uuid7
 from app.domain.statuses import FINAL, LIVE, Status
-from tests.factories import insert, make_execution, make_finished, make_job, make_task, now_of
+from tests.factories import FAILURE, insert, make_execution, make_finished, make_job, make_task, now_of
 from tests.ui.conftest import OpenPage, send
 from tests.ui.hostile import HOSTILE
 from tests.ui.parsed import Html
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+POISON = FAILURE.replace('"unknown"', '"poison"')
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
 
 
@@ -45,6 +46,17 @@ async def test_every_status_has_a_page_that_says_what_it_means(
         ({"status": Status.FAILED, "max_attempts": 1}, "Its only attempt failed"),
         ({"status": Status.FAILED, "max_attempts": 3, "attempt_number": 3}, "all 3 attempts did"),
         ({"status": Status.FAILED}, "at attempt 1 of 4: what fails like this (unknown)"),
+        (
+            {"status": Status.FAILED, "error": POISON, "worker_deaths": 4},
+            "It is poison: 4 worker processes have ended",
+        ),
+        (
+            {"status": Status.RETRYING, "worker_deaths": 2},
+            "2 worker processes have ended while it ran; it runs alone",
+        ),
+        ({"status": Status.RETRYING, "worker_deaths": 2}, "If 2 more end, it is not tried again"),
+        ({"status": Status.RUNNING, "worker_deaths": 3}, "If another one ends, it is not tried again"),
+        ({"status": Status.RUNNING, "worker_deaths": 3, "max_attempts": 7}, "3 for workers that ended"),
         ({"status": Status.COMPLETED, "disposition": "late"}, "started later than its queue promises"),
         ({"status": Status.CANCELLED, "started_at": None}, "cancelled before it began"),
         ({"status": Status.CANCELLED}, "cancelled while it ran"),
@@ -57,6 +69,16 @@ async def test_a_status_is_explained(
     make = make_finished if columns["status"] in FINAL else make_execution
 
     assert meaning in (await page(f"/executions/{await make(pool, **columns)}")).text
+
+
+async def test_nothing_is_said_of_workers_that_ended_where_it_means_nothing(
+    page: OpenPage, pool: Pool
+) -> None:
+    once = await make_execution(pool, status=Status.RETRYING, worker_deaths=1)
+    over = await make_finished(pool, worker_deaths=2)
+
+    for execution_id in (once, over):
+        assert "it runs alone" not in (await page(f"/executions/{execution_id}")).text
 
 
 async def test_what_does_not_exist_is_not_found(ada: httpx.AsyncClient) -> None:

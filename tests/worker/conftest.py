@@ -51,14 +51,14 @@ class Bench:
     to_end: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a worker wants its process to end."""
 
-    async def start_worker(self, **settings: str) -> Worker:
-        """Start a worker; it is stopped at the end of the test."""
-        worker = await self.make_worker(**settings)
+    async def start_worker(self, *, alone: bool = False, **settings: str) -> Worker:
+        """Start a worker; it is stopped at the end of the test. `alone`: one for what must run alone."""
+        worker = await self.make_worker(alone=alone, **settings)
         worker.start()
         self.stack.push_async_callback(worker.stop)
         return worker
 
-    async def make_worker(self, **settings: str) -> Worker:
+    async def make_worker(self, *, alone: bool = False, **settings: str) -> Worker:
         """Make a worker that does not run yet. Output is captured from here: pytest takes it anew for each test."""
         output = OutputCapture()
         output.install()
@@ -77,7 +77,7 @@ class Bench:
             stack=self.stack,
         )
         registry = await handler_registry(given, own, self.functions | task_functions(given))
-        worker = compose_worker(given, own, registry, EffectStore(self.pool))
+        worker = compose_worker(given, own, registry, EffectStore(self.pool), alone=alone)
         end_with_timeline(own, worker)
         return worker
 

@@ -1,6 +1,6 @@
 -- late_waiting: executions that wait and should have begun by the promise of their queue, the longest overdue first.
 -- $1 most to count (int4), $2 how many to return (int4)
--- index: executions_ready (queue, priority, due_at), the head of each queue and priority
+-- index: executions_ready (queue, priority, due_at), the head of each queue and priority; executions_suspects
 WITH late AS MATERIALIZED (
     SELECT e.*
       FROM onthedot.queues AS q
@@ -9,10 +9,16 @@ WITH late AS MATERIALIZED (
            SELECT shard, execution_id, job_id, task_id, queue, due_at
              FROM onthedot.executions AS e
             WHERE e.queue = q.queue AND e.priority = l.priority AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
+              AND e.worker_deaths < 2
               AND e.due_at < now() - make_interval(secs => coalesce(q.max_delay_ms, 2000) / 1000.0)
             ORDER BY e.due_at
             LIMIT $1::int4) AS e
-     ORDER BY e.due_at
+    UNION ALL
+    SELECT e.shard, e.execution_id, e.job_id, e.task_id, e.queue, e.due_at
+      FROM onthedot.executions AS e JOIN onthedot.queues AS q ON q.queue = e.queue
+     WHERE e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths >= 2
+       AND e.due_at < now() - make_interval(secs => coalesce(q.max_delay_ms, 2000) / 1000.0)
+     ORDER BY due_at
      LIMIT $1::int4
 ), shown AS MATERIALIZED (
     SELECT * FROM late ORDER BY due_at LIMIT $2::int4

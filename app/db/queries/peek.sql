@@ -12,7 +12,8 @@ WITH RECURSIVE place AS (
      CROSS JOIN LATERAL (
            SELECT queue, priority, due_at
              FROM onthedot.executions
-            WHERE shard = s.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND due_at >= s.mark
+            WHERE shard = s.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2
+              AND due_at >= s.mark
             ORDER BY queue, priority, due_at
             LIMIT 1) AS e
      UNION ALL
@@ -21,8 +22,8 @@ WITH RECURSIVE place AS (
      CROSS JOIN LATERAL (
            SELECT queue, priority, due_at
              FROM onthedot.executions
-            WHERE shard = p.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND due_at >= p.mark
-              AND (queue, priority) > (p.queue, p.priority)
+            WHERE shard = p.shard AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2
+              AND due_at >= p.mark AND (queue, priority) > (p.queue, p.priority)
             ORDER BY queue, priority, due_at
             LIMIT 1) AS e
 )

@@ -18,9 +18,11 @@ WITH asked AS MATERIALIZED (
 INSERT INTO onthedot.execution_history
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, disposition, trigger, run_key,
         retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
-        attempt_number, lease_epoch, worker_id, claimed_at, started_at, completed_at, lateness_ms, error, batch_id)
+        attempt_number, lease_epoch, worker_id, claimed_at, started_at, completed_at, lateness_ms, error, batch_id,
+        worker_deaths)
 SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, 'CANCELLED', 'cancelled', trigger, run_key,
        retried_from, scheduled_time, due_at, first_due_at, parameters, timeout_seconds, max_attempts,
-       attempt_number, lease_epoch + 1, worker_id, claimed_at, started_at, now(), lateness_ms, error, batch_id
+       attempt_number, lease_epoch + 1, worker_id, claimed_at, started_at, now(), lateness_ms, error, batch_id,
+       worker_deaths
   FROM ended
 RETURNING execution_id

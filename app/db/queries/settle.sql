@@ -17,18 +17,19 @@ WITH ended AS (
               e.parameters, e.timeout_seconds, e.max_attempts, e.attempt_number, e.lease_epoch, e.worker_id,
               e.claimed_at, x.started_at, x.completed_at, coalesce(e.lateness_ms, x.lateness_ms) AS lateness_ms,
               x.result, x.result_truncated,
-              CASE WHEN x.status = 'CANCELLED' THEN e.error ELSE x.error::jsonb END AS error, e.batch_id
+              CASE WHEN x.status = 'CANCELLED' THEN e.error ELSE x.error::jsonb END AS error, e.batch_id,
+              e.worker_deaths
 )
 INSERT INTO onthedot.execution_history
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status,
         disposition, trigger, run_key, retried_from, scheduled_time, due_at, first_due_at,
         parameters, timeout_seconds, max_attempts, attempt_number, lease_epoch, worker_id,
         claimed_at, started_at, completed_at, lateness_ms,
-        result, result_truncated, error, batch_id)
+        result, result_truncated, error, batch_id, worker_deaths)
 SELECT shard, execution_id, job_id, user_id, task_id, queue, priority, status,
        disposition, trigger, run_key, retried_from, scheduled_time, due_at, first_due_at,
        parameters, timeout_seconds, max_attempts, attempt_number, lease_epoch, worker_id,
        claimed_at, started_at, completed_at, lateness_ms,
-       result::jsonb, result_truncated, error, batch_id
+       result::jsonb, result_truncated, error, batch_id, worker_deaths
   FROM ended
 RETURNING execution_id

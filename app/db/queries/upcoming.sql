@@ -1,6 +1,6 @@
 -- upcoming: executions that come next, of all queues.
 -- $1 how many (int4)
--- index: executions_ready (queue, priority, due_at), the first ones of each queue and priority
+-- index: executions_ready (queue, priority, due_at), the first ones of each queue and priority; suspects are left out
 WITH next AS MATERIALIZED (
     SELECT e.*
       FROM onthedot.queues AS q
@@ -9,7 +9,7 @@ WITH next AS MATERIALIZED (
            SELECT shard, execution_id, job_id, task_id, queue, due_at, attempt_number
              FROM onthedot.executions AS e
             WHERE e.queue = q.queue AND e.priority = l.priority AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
-              AND e.due_at > now()
+              AND e.worker_deaths < 2 AND e.due_at > now()
             ORDER BY e.due_at
             LIMIT $1::int4) AS e
      ORDER BY e.due_at

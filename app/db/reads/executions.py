@@ -71,6 +71,9 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
     attempt_number: int
     lease_epoch: int
     max_attempts: int
+    """Attempts that its retries allow, and one more for each that it was not to blame for."""
+    worker_deaths: int
+    """How often its worker process ended, hung or was cut off while it ran."""
     worker_id: UUID | None
     lease_expires_at: datetime | None
     parameters: dict[str, Any]
@@ -97,7 +100,7 @@ class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 _SHARED = ("shard", "execution_id", "job_id", "user_id", "task_id", "queue", "priority", "status", "trigger",
            "scheduled_time", "due_at", "claimed_at", "lateness_ms", "first_due_at", "attempt_number", "lease_epoch",
-           "max_attempts", "worker_id", "parameters", "error", "retried_from")  # fmt: skip
+           "max_attempts", "worker_deaths", "worker_id", "parameters", "error", "retried_from")  # fmt: skip
 
 
 class ExecutionReads:

@@ -78,6 +78,11 @@ class Catalog:
             q.queue for q in self.queues.values() if not q.paused and (not served or q.queue in served)
         ] or None
 
+    def lease_seconds(self, queue: str, *, most: float) -> float:
+        """Return how long a lease of this queue's work is: `most`, or less where the queue says so."""
+        known = self.queues.get(queue)
+        return min(most, known.lease_seconds) if known else most
+
     def is_relaxed(self, queue: str) -> bool:
         """Tell whether a crash may repeat the record of this queue's completions."""
         known = self.queues.get(queue)

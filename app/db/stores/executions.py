@@ -13,9 +13,9 @@ from app.db.partitions import fetch_making_partitions
 from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.domain.claims import Claim, LeaseId
-from app.domain.failures import Category, Failure
 from app.domain.hints import Ready
 from app.domain.ids import shard_of
+from app.domain.poison import LOST_LEASE, POISONED, is_suspect
 from app.domain.snapshots import Snapshot
 
 
@@ -61,17 +61,14 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Reaped(NamedTuple):
-    """What a reaper did: how many executions it freed or failed, and where the freed ones wait."""
+    """What a reaper did: how many executions it freed or failed, and where freed ones wait for any worker."""
 
     transitions: int
     ready: list[Ready]
 
 
 T = TypeVar("T", Settlement, FailedAttempt)
-
-LOST_LEASE = Failure.build(
-    "LeaseLapsed", "The worker stopped renewing its lease: it died, hung or was cut off", Category.UNKNOWN
-)
+_LOST, _POISONED = (msgspec.json.encode(failure).decode() for failure in (LOST_LEASE, POISONED))
 
 
 class ExecutionStore:
@@ -113,6 +110,16 @@ class ExecutionStore:
             lease_seconds,
             lookahead_seconds,
         )
+        return [Claim(*row) for row in rows]
+
+    async def suspects(self, queues: Sequence[str], *, limit: int) -> list[Ready]:
+        """Return where executions are due that must run alone, in these queues (none: all), the most urgent first."""
+        rows = await self._pool.fetch(load("suspects"), list(queues), limit)
+        return [Ready(*row) for row in rows]
+
+    async def claim_suspect(self, place: Ready, *, worker_id: UUID, lease_seconds: float) -> list[Claim]:
+        """Take one execution, at most, that must run alone; it is RUNNING from now on."""
+        rows = await self._pool.fetch(load("claim_suspect"), *place.place, worker_id, lease_seconds)
         return [Claim(*row) for row in rows]
 
     async def arm(self, claims: Iterable[Claim]) -> dict[LeaseId, int]:
@@ -182,13 +189,13 @@ class ExecutionStore:
 
     async def reap(self, shard: int, *, limit: int) -> Reaped:
         """Free executions of one shard whose lease has lapsed, up to `limit` of each kind."""
-        error = msgspec.json.encode(LOST_LEASE).decode()
         ahead = await self._pool.fetch(load("reap_scheduled"), shard, limit)
-        again = await fetch_making_partitions(self._pool, load("reap_running"), shard, limit, error)
-        ended = await fetch_making_partitions(self._pool, load("reap_exhausted"), shard, limit, error)
+        again = await fetch_making_partitions(self._pool, load("reap_running"), shard, limit, _LOST)
+        ended = await fetch_making_partitions(self._pool, load("reap_poison"), shard, limit, _POISONED)
         cancelled = await fetch_making_partitions(self._pool, load("reap_cancelled"), shard, limit)
-        ready = [Ready(shard, row["queue"], row["priority"], row["due_at"]) for row in (*ahead, *again)]
-        return Reaped(len(ready) + len(ended) + len(cancelled), ready)
+        for_all = [row for row in again if not is_suspect(row["worker_deaths"])]
+        ready = [Ready(shard, row["queue"], row["priority"], row["due_at"]) for row in (*ahead, *for_all)]
+        return Reaped(len(ahead) + len(again) + len(ended) + len(cancelled), ready)
 
 
 async def settle_on(connection: Connection, settlement: Settlement) -> bool:

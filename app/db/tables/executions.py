@@ -50,14 +50,16 @@ executions = Table(
     Column("batch_id", Uuid),
     Column("cancel_requested_at", timestamptz),
     Column("parameters_checked", Boolean, nullable=False),
+    Column("worker_deaths", SmallInteger, nullable=False),
     UniqueConstraint("job_id", "scheduled_time", "run_key", "shard", name="executions_one_per_instant"),
     Index(
         "executions_ready",
         "queue",
         "priority",
         "due_at",
-        postgresql_where=text("status IN ('PENDING', 'RETRYING') AND NOT held"),
+        postgresql_where=text("status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2"),
     ),
+    Index("executions_suspects", "due_at", postgresql_where=text("worker_deaths >= 2")),
     Index(
         "executions_lease", "lease_expires_at", postgresql_where=text("status IN ('SCHEDULED', 'RUNNING')")
     ),
@@ -121,6 +123,7 @@ execution_history = Table(
     Column("result_truncated", Boolean, nullable=False),
     Column("error", JSONB),
     Column("batch_id", Uuid),
+    Column("worker_deaths", SmallInteger, nullable=False),
     Index("history_job", "job_id", "scheduled_time", "execution_id"),
     Index("history_user", "user_id", "scheduled_time", "execution_id"),
     Index("history_queue", "queue", "completed_at"),

@@ -19,7 +19,7 @@ from app.db.reads.execution_story import ExecutionStories, ExecutionStory
 from app.db.reads.executions import ExecutionReads
 from app.domain.errors import InvalidInput
 from app.domain.statuses import FINAL
-from app.ui.execution_words import meaning
+from app.ui.execution_words import deaths, meaning
 from app.ui.run_path import given_back, path_of
 from app.ui.sessions import AnyRequest
 from app.ui.visit import Visit, page, part
@@ -169,6 +169,7 @@ async def _now(
         "meaning": meaning(story, visit.now),
         "steps": path_of(story, visit.now),
         "given_back": given_back(story),
+        "deaths": deaths(story),
         "starter": (await execution_list.starters(listed)).get(execution.execution_id),
         "usual": usual.get(execution.job_id),
         "is_live": execution.status not in FINAL,

@@ -1,0 +1,154 @@
+"""What has ended two workers runs alone, one at a time, and nobody keeps a process for what is not there."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from app.child_process import ChildProcess
+from app.db.pools import Pool
+from app.db.stores.executions import ExecutionStore
+from app.domain.statuses import Status
+from app.tasks import Context, Handler
+from app.worker.suspect_keeper import MOST_PROCESSES, SuspectKeeper
+from tests.factories import make_execution
+from tests.polling import eventually
+from tests.worker.conftest import Bench
+
+SUSPECT = {"status": Status.RETRYING, "attempt_number": 2, "worker_deaths": 2}
+RUNNING = "SELECT count(*) FROM onthedot.executions WHERE status = 'RUNNING'"
+STAND_IN = "import os, time; os.write(int(os.environ['LINE']), b'x' if READY else b''); time.sleep(600)"
+"""A process that says that it is ready, or does not, and claims nothing."""
+
+
+async def test_suspects_run_one_after_the_other_and_others_do_not(
+    bench: Bench, pool: Pool, register: dict[str, Handler]
+) -> None:
+    async def work(ctx: Context) -> int:
+        del ctx
+        running: int = await pool.fetchval(RUNNING)
+        return running
+
+    register["work"] = work
+    task_id = await bench.task("python:work")
+    suspects = [await bench.job(task_id) for _ in range(5)]
+    await pool.execute(
+        "UPDATE onthedot.executions SET status = 'RETRYING', attempt_number = 2, worker_deaths = 2"
+    )
+    other = await bench.job(task_id)
+
+    await bench.start_worker(alone=True, concurrency="1")
+
+    ended = [await bench.ended(execution_id) for execution_id in suspects]
+    assert {(each.status, each.attempt_number, each.worker_deaths) for each in ended} == {
+        (Status.COMPLETED, 3, 2)
+    }
+    # Each has seen itself only: the one before was not only done, but recorded.
+    assert {each.result for each in ended} == {1}
+    assert (await bench.in_status(other, Status.PENDING)).attempt_number == 0
+
+
+class Keeping:
+    """A keeper whose processes are stand-ins."""
+
+    def __init__(self, pool: Pool, *, are_ready: bool) -> None:
+        self.processes: list[ChildProcess] = []
+        self.is_draining = False
+        program = STAND_IN.replace("READY", str(are_ready))
+        command = [sys.executable, "-c", program]
+
+        def make() -> ChildProcess:
+            environment = lambda line: {**os.environ, "LINE": str(line)}  # noqa: E731
+            self.processes.append(ChildProcess("stand-in", command, environment=environment, until_done=True))
+            return self.processes[-1]
+
+        self.keeper = SuspectKeeper(
+            executions=ExecutionStore(pool),
+            queues=("general",),
+            make_process=make,
+            is_draining=lambda: self.is_draining,
+            poll_seconds=1,
+            patience_seconds=10,
+        )
+
+    async def look(self, *, times: int = 1) -> int:
+        """Let it look so many times; return how many processes there are."""
+        for _ in range(times):
+            assert not await self.keeper.tick()
+        return len(self.processes)
+
+    async def are_ready(self) -> bool:
+        """Tell whether all of its processes are ready."""
+        return all(process.is_ready for process in self.processes)
+
+
+Keep = Callable[..., Keeping]
+
+
+@pytest.fixture
+async def keep(pool: Pool) -> AsyncIterator[Keep]:
+    async with AsyncExitStack() as stack:
+
+        def make(*, are_ready: bool = True) -> Keeping:
+            keeping = Keeping(pool, are_ready=are_ready)
+            stack.push_async_callback(keeping.keeper.stop)
+            return keeping
+
+        yield make
+
+
+async def test_there_is_no_process_while_no_suspect_is_due_in_its_queues(keep: Keep, pool: Pool) -> None:
+    keeping = keep()
+    await make_execution(pool, status=Status.RETRYING, worker_deaths=1, due_in_seconds=-1)
+    await make_execution(pool, **SUSPECT, due_in_seconds=600)
+    await make_execution(pool, **SUSPECT, queue="bulk", due_in_seconds=-1)
+
+    assert await keeping.look(times=3) == 0
+
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+    assert await keeping.look() == 1
+
+
+async def test_one_that_is_on_its_way_is_waited_for(keep: Keep, pool: Pool) -> None:
+    keeping = keep(are_ready=False)
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+
+    assert await keeping.look(times=3) == 1
+
+
+async def test_others_begin_while_those_there_are_leave_some_and_not_without_end(
+    keep: Keep, pool: Pool
+) -> None:
+    keeping = keep()
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+
+    for expected in (1, 2, 3, 4):
+        assert await keeping.look(times=2) == expected
+        await eventually(keeping.are_ready)
+    assert await keeping.look(times=3) == MOST_PROCESSES == 4
+
+
+async def test_a_worker_that_drains_begins_none_and_ends_those_it_has(keep: Keep, pool: Pool) -> None:
+    keeping = keep()
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+    await keeping.look()
+    await eventually(keeping.are_ready)
+    keeping.is_draining = True
+
+    assert await keeping.look(times=2) == 1
+
+    await keeping.processes[0].ended()
+    assert keeping.processes[0].has_ended
+
+
+async def test_they_end_with_their_worker(keep: Keep, pool: Pool) -> None:
+    keeping = keep()
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+    await keeping.look()
+    await eventually(keeping.are_ready)
+
+    await keeping.keeper.stop()
+
+    assert keeping.processes[0].has_ended
