@@ -2,7 +2,8 @@
 
 Five fields (minute, hour, day of month, month, day of week) or six, with seconds first; or one of `@hourly`,
 `@daily` (`@midnight`), `@weekly`, `@monthly`, `@yearly` (`@annually`). The grammar of a field is in
-`cron_fields`, the days are in `cron_days`, and `timezones` makes instants of wall times.
+`cron_fields`, the days are in `cron_days`, and `timezones` makes instants of wall times. A job may have several,
+divided by `;`: it fires whenever one of them does.
 """
 
 import re
@@ -75,6 +76,23 @@ def parse(expression: str) -> CronExpression:
     if _ZONE_PREFIX.match(text):
         raise InvalidCron("the expression holds a time zone: give it as the schedule's timezone")
     return _compile(text)
+
+
+def parse_all(text: str) -> tuple[CronExpression, ...]:
+    """Read one expression, or several divided by `;`. Raises what `parse` raises, saying of which one."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidCron(f"the expression has {len(text)} characters, at most {MAX_LENGTH} may be")
+    given = text.split(";")
+    if len(given) == 1:
+        return (parse(text),)
+    return tuple(_parse_one_of(one, number) for number, one in enumerate(given, 1))
+
+
+def _parse_one_of(expression: str, number: int) -> CronExpression:
+    try:
+        return parse(expression)
+    except (InvalidCron, NeverFires) as error:
+        raise type(error)(f"expression {number} of those divided by ';': {error.detail}") from None
 
 
 def _check_characters(expression: str) -> None:

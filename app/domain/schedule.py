@@ -6,7 +6,8 @@ forecast alike. `schedule_spec` makes a `Schedule` of what people write.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import dropwhile, islice, takewhile
+from heapq import merge
+from itertools import dropwhile, groupby, islice, takewhile
 from typing import assert_never
 
 import msgspec
@@ -32,18 +33,23 @@ class Once(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recurring(msgspec.Struct, frozen=True, kw_only=True):
-    """By a cron expression on the wall clock of a zone, within bounds (both included).
+    """By cron expressions on the wall clock of a zone, whenever one of them fires, within bounds (both included).
 
     `gap` and `fold` concern expressions with a fixed time of day. One that follows elapsed time
     (`CronExpression.follows_elapsed_time`) runs in both passes of a fold and makes up nothing after a gap.
     """
 
-    expression: CronExpression
+    expressions: tuple[CronExpression, ...]
     zone: Zone
     gap: Gap = Gap.RUN_AFTER_GAP
     fold: Fold = Fold.FIRST
     starts_at: datetime | None = None
     ends_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the expressions as they are stored and read back."""
+        return "; ".join(expression.text for expression in self.expressions)
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,13 +120,19 @@ def _not_before_start(schedule: Recurring, after: datetime) -> datetime:
 def _recurring(schedule: Recurring, *, after: datetime, until: datetime) -> Iterator[datetime]:
     after = _not_before_start(schedule, after)
     until = min(until, schedule.ends_at or until)
-    gap, fold = schedule.gap, schedule.fold
-    if schedule.expression.follows_elapsed_time:
-        gap, fold = Gap.SKIP, Fold.BOTH
-    start, end = schedule.zone.span(after, until)
-    walls = schedule.expression.walls(start, end)
-    instants = timezones.to_instants(walls, zone=schedule.zone, gap=gap, fold=fold)
+    span = schedule.zone.span(after, until)
+    each = [_instants(schedule, expression, span) for expression in schedule.expressions]
+    instants = (instant for instant, _ in groupby(merge(*each)))
     return takewhile(lambda instant: instant <= until, dropwhile(lambda instant: instant <= after, instants))
+
+
+def _instants(
+    schedule: Recurring, expression: CronExpression, span: tuple[datetime, datetime]
+) -> Iterator[datetime]:
+    gap, fold = schedule.gap, schedule.fold
+    if expression.follows_elapsed_time:
+        gap, fold = Gap.SKIP, Fold.BOTH
+    return timezones.to_instants(expression.walls(*span), zone=schedule.zone, gap=gap, fold=fold)
 
 
 def _interval(schedule: Interval, *, after: datetime, until: datetime, limit: int) -> list[datetime]:

@@ -42,7 +42,8 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The timing part of a job's `schedule`, as it is written and read back.
 
     Times are RFC 3339 or Unix seconds, without an offset wall time in `timezone`; `every` is an ISO 8601
-    duration or a number of seconds. Which fields fit depends on `type`; `null` is the same as not given.
+    duration or a number of seconds; `expression` may be several cron expressions divided by `;`. Which fields
+    fit depends on `type`; `null` is the same as not given.
     """
 
     type: ScheduleType
@@ -106,10 +107,10 @@ def _compile_recurring(spec: ScheduleSpec, zone: Zone) -> Recurring:
     if spec.expression is None:
         raise _missing("expression", spec.type)
     with _within("/schedule/expression"):
-        expression = cron.parse(spec.expression)
+        expressions = cron.parse_all(spec.expression)
     starts_at, ends_at = _bounds(spec, zone)
     return Recurring(
-        expression=expression, zone=zone, gap=spec.gap, fold=spec.fold, starts_at=starts_at, ends_at=ends_at
+        expressions=expressions, zone=zone, gap=spec.gap, fold=spec.fold, starts_at=starts_at, ends_at=ends_at
     )
 
 

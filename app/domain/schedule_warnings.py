@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from app.domain.cron import CronExpression
 from app.domain.schedule import Interval, Once, Recurring, Schedule
 from app.domain.timezones import Fold, Gap, Zone
 from app.domain.wall_changes import WallChange, changes_between
@@ -39,10 +40,12 @@ def warnings_of(schedule: Schedule, zone: Zone, *, now: datetime) -> list[Schedu
     """Return what to know about a schedule; changes of the clock up to `AHEAD` of `now`."""
     match schedule:
         case Recurring():
+            fast = any(len(expression.seconds) > 1 for expression in schedule.expressions)
+            each = schedule.expressions
             return [
-                *_of_days(schedule),
-                *_of_pace(len(schedule.expression.seconds) > 1),
-                *_of_clock(schedule, now),
+                *dict.fromkeys(warning for expression in each for warning in _of_days(expression)),
+                *_of_pace(fast),
+                *(warning for expression in each for warning in _of_clock(schedule, expression, now)),
             ]
         case Interval():
             return [*_of_pace(schedule.every_seconds < 60), *_of_elapsed_time(schedule, zone, now)]
@@ -67,8 +70,8 @@ def warnings_of_wall(wall: datetime, zone: Zone, instant: datetime) -> list[Sche
     return [ScheduleWarning(WarningCode.DST_FOLD, detail, instant)]
 
 
-def _of_days(schedule: Recurring) -> Iterator[ScheduleWarning]:
-    days = schedule.expression.days
+def _of_days(expression: CronExpression) -> Iterator[ScheduleWarning]:
+    days = expression.days
     if len(days.dates) == 31 or len(days.weekdays) == 7:
         return
     if days.both:
@@ -87,27 +90,32 @@ def _of_pace(fast: bool) -> Iterator[ScheduleWarning]:  # noqa: FBT001 - a quest
         yield ScheduleWarning(WarningCode.MORE_THAN_ONCE_A_MINUTE, detail)
 
 
-def _of_clock(schedule: Recurring, now: datetime) -> Iterator[ScheduleWarning]:
-    if schedule.expression.follows_elapsed_time and len(schedule.expression.hours) == 24:
+def _of_clock(schedule: Recurring, expression: CronExpression, now: datetime) -> Iterator[ScheduleWarning]:
+    if expression.follows_elapsed_time and len(expression.hours) == 24:
         return  # it goes on as time does: nothing is left out and nothing comes twice
     start = max(now, schedule.starts_at or now)
     end = min(now + AHEAD, schedule.ends_at or now + AHEAD)
     for change in changes_between(schedule.zone, start, end):
-        walls = [wall for wall in schedule.expression.walls(change.low, change.high) if wall < change.high]
+        walls = [wall for wall in expression.walls(change.low, change.high) if wall < change.high]
         if walls:
-            yield _of_gap(schedule, change, walls) if change.is_gap else _of_fold(schedule, change, walls)
+            tell = _of_gap if change.is_gap else _of_fold
+            yield tell(schedule, expression, change, walls)
 
 
-def _of_gap(schedule: Recurring, change: WallChange, walls: list[datetime]) -> ScheduleWarning:
-    made_up = schedule.gap is Gap.RUN_AFTER_GAP and not schedule.expression.follows_elapsed_time
+def _of_gap(
+    schedule: Recurring, expression: CronExpression, change: WallChange, walls: list[datetime]
+) -> ScheduleWarning:
+    made_up = schedule.gap is Gap.RUN_AFTER_GAP and not expression.follows_elapsed_time
     what = f"runs once at {change.high:%H:%M} instead" if made_up else "does not run then"
     detail = f"{_said(walls)} on {walls[0]:%Y-%m-%d} does not exist in {schedule.zone.resolved} (the clock jumps " \
              f"from {change.low:%H:%M} to {change.high:%H:%M}): it {what}"  # fmt: skip
     return ScheduleWarning(WarningCode.DST_GAP, detail, change.at)
 
 
-def _of_fold(schedule: Recurring, change: WallChange, walls: list[datetime]) -> ScheduleWarning:
-    fold = Fold.BOTH if schedule.expression.follows_elapsed_time else schedule.fold
+def _of_fold(
+    schedule: Recurring, expression: CronExpression, change: WallChange, walls: list[datetime]
+) -> ScheduleWarning:
+    fold = Fold.BOTH if expression.follows_elapsed_time else schedule.fold
     what = {Fold.FIRST: "the first time", Fold.SECOND: "the second time", Fold.BOTH: "both times"}[fold]
     detail = f"{_said(walls)} on {walls[0]:%Y-%m-%d} comes twice in {schedule.zone.resolved} (the clock goes back " \
              f"from {change.high:%H:%M} to {change.low:%H:%M}): it runs {what}"  # fmt: skip

@@ -14,8 +14,12 @@ from app.domain.timezones import Zone
 def rhythm(expression: str | None, every_seconds: float | None) -> str:
     """Return how often a repeating schedule fires; an expression that has no short and true words stays as it is."""
     if expression is not None:
-        return expression_words(expression) or f"cron {expression}"
+        return " and ".join(_words(one.strip()) for one in expression.split(";"))
     return every(every_seconds or 0)
+
+
+def _words(expression: str) -> str:
+    return expression_words(expression) or f"cron {expression}"
 
 
 def describe(schedule: Schedule, zone: Zone) -> str:
@@ -32,7 +36,7 @@ def describe(schedule: Schedule, zone: Zone) -> str:
             start = f", from {_wall(schedule.starts_at, zone)}" if schedule.starts_at else ""
             end = _until(schedule.ends_at, zone)
             comma = "," if end and not start else ""
-            return f"{rhythm(schedule.expression.text, None)} ({zone.resolved}){start}{comma}{end}"
+            return f"{rhythm(schedule.text, None)} ({zone.resolved}){start}{comma}{end}"
 
 
 def _until(end: datetime | None, zone: Zone) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from app.domain import timezones
-from app.domain.cron import parse as parse_cron
+from app.domain.cron import parse_all
 from app.domain.planning import Misfire
 from app.domain.schedule import Immediate, Interval, Once, Recurring, Schedule, ensure_fires
 from app.domain.schedule_spec import ScheduleSpec, ScheduleType, compile_schedule
@@ -57,7 +57,7 @@ def schedule_columns(spec: JobSchedule, *, now: datetime, aliases: Mapping[str, 
     zone = timezones.resolve(spec.timezone, aliases)
     return ScheduleColumns(
         schedule_type=spec.type,
-        expression=schedule.expression.text if isinstance(schedule, Recurring) else None,
+        expression=schedule.text if isinstance(schedule, Recurring) else None,
         scheduled_time=schedule.scheduled_time if isinstance(schedule, Once) else None,
         every_seconds=schedule.every_seconds if isinstance(schedule, Interval) else None,
         timezone=zone.resolved,
@@ -86,7 +86,7 @@ def stored_schedule(
     if schedule_type == ScheduleType.INTERVAL and every_seconds and starts_at:
         return Interval(every_seconds=every_seconds, anchor=starts_at, ends_at=ends_at)
     return Recurring(
-        expression=parse_cron(expression or ""),
+        expressions=parse_all(expression or ""),
         zone=timezones.resolve(timezone),
         gap=Gap(gap),
         fold=Fold(fold),

@@ -36,7 +36,8 @@ HELP: Mapping[str, str] = {
     "name": "What people call it; the task's name unless said.",
     "tags": "Separated by blanks.",
     "parameters": "A JSON object.",
-    "schedule.expression": "Minute, hour, day of month, month, day of week. Six fields: seconds first.",
+    "schedule.expression": "Minute, hour, day of month, month, day of week. Six fields: seconds first. "
+    "Several are divided by ;",
     "schedule.scheduled_time": "2030-01-31 09:00 in the time zone, or with an offset; or Unix seconds.",
     "schedule.every": "From its creation or “not before” on; nothing makes it drift.",
     "schedule.timezone": "A name such as Europe/Berlin.",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from app.db.reads.job_policy import JobPolicy
 from app.db.reads.job_runs import Run
 from app.db.reads.jobs import JobView, ScheduleView
-from app.domain.cron import parse
+from app.domain.cron import parse_all
 from app.domain.errors import InvalidInput
 from app.domain.retry import Backoff, RetryPolicy
 from app.ui.words import duration, pretty
@@ -112,7 +112,7 @@ def _has_time_of_day(schedule: ScheduleView) -> bool:
     if schedule.expression is None or schedule.timezone == "UTC":
         return False
     try:
-        return not parse(schedule.expression).follows_elapsed_time
+        return not all(one.follows_elapsed_time for one in parse_all(schedule.expression))
     except InvalidInput:
         return False
 

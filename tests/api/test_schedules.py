@@ -100,3 +100,15 @@ async def test_it_needs_a_key(site: Site) -> None:
     problem(
         await site.post("/schedules/preview", {"schedule": DAILY}, user=None), status=401, code="unauthorized"
     )
+
+
+async def test_a_job_may_have_several_expressions(site: Site) -> None:
+    schedule = {"type": "CRON", "expression": "30 2 * * *; 0 12 * * MON", "timezone": "America/New_York"}
+    asked = {"schedule": schedule, "after": "2025-03-08T12:00:00Z", "count": 3}
+    preview = (await site.post("/schedules/preview", asked)).json()
+    job = await site.job("several", schedule=schedule)
+
+    assert preview["description"] == "every day at 02:30 and every Monday at 12:00 (America/New_York)"
+    assert preview["occurrences"] == ["2025-03-09T07:00:00Z", "2025-03-10T06:30:00Z", "2025-03-10T16:00:00Z"]
+    assert [warning["code"] for warning in preview["warnings"]] == ["dst_gap", "dst_gap"]
+    assert job["schedule"]["expression"] == "30 2 * * *; 0 12 * * MON"

@@ -48,7 +48,7 @@ RANGES_WRAP = {"C41", "C43", "C44"}
 def first_five(case: Case) -> list[str] | str:
     """Return what the case asks for, by both ways of asking."""
     try:
-        schedule = Recurring(expression=cron.parse(case.expr), zone=resolve(case.tz))
+        schedule = Recurring(expressions=(cron.parse(case.expr),), zone=resolve(case.tz))
     except InvalidInput:
         return "invalid"
     instants = occurrences(schedule, after=case.base, until=case.base + DECADES, limit=5)

@@ -87,7 +87,9 @@ def test_a_daily_job_runs_once_a_day_around_the_change(changes: list[Change]) ->
     for change in changes:
         low, high = change.edges
         inside = (low + (high - low) / 2).replace(second=0)
-        schedule = Recurring(expression=cron.parse(f"{inside.minute} {inside.hour} * * *"), zone=change.zone)
+        schedule = Recurring(
+            expressions=(cron.parse(f"{inside.minute} {inside.hour} * * *"),), zone=change.zone
+        )
         window = (change.instant - 1.5 * DAY, change.instant + 1.5 * DAY)
 
         assert occurrences(schedule, after=window[0], until=window[1], limit=9) == [

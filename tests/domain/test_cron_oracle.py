@@ -220,7 +220,7 @@ def test_occurrences_are_the_minutes_that_match(
         except NeverFires:
             assert expected == [], expression.text
             continue
-        schedule = Recurring(expression=parsed, zone=resolve(name), gap=gap, fold=fold)
+        schedule = Recurring(expressions=(parsed,), zone=resolve(name), gap=gap, fold=fold)
         assert occurrences(schedule, after=after, until=until, limit=5000) == expected, expression.text
 
 

@@ -146,9 +146,9 @@ SCHEDULES = st.one_of(
     ),
     st.builds(
         Recurring,
-        expression=st.sampled_from(["*/5 * * * *", "30 2 * * *", "0 0 1 * *", "*/20 0 * * * *"]).map(
-            cron.parse
-        ),
+        expressions=st.sampled_from(
+            ["*/5 * * * *", "30 2 * * *", "0 0 1 * *", "*/20 0 * * * *", "30 2 * * *; 0 */7 * * *"]
+        ).map(cron.parse_all),
         zone=st.sampled_from(["UTC", "America/New_York"]).map(resolve),  # its clocks change on 8 March
         ends_at=st.none() | st.just(START + 8 * DAY),
     ),

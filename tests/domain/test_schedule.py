@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.domain import cron
-from app.domain.errors import NeverFires
+from app.domain.errors import InvalidCron, NeverFires
 from app.domain.schedule import (
     Immediate,
     Interval,
@@ -31,7 +31,7 @@ def shown(instants: list[datetime]) -> list[str]:
 
 def recurring(expression: str, zone: str = "UTC", **options: object) -> Recurring:
     return msgspec.structs.replace(
-        Recurring(expression=cron.parse(expression), zone=resolve(zone)), **options
+        Recurring(expressions=(cron.parse(expression),), zone=resolve(zone)), **options
     )
 
 
@@ -217,3 +217,30 @@ def test_a_schedule_that_has_no_instant_left_is_refused() -> None:
         ensure_fires(Interval(every_seconds=60, anchor=now - YEAR, ends_at=now), after=now)
     with pytest.raises(NeverFires):  # the second Sunday of March at 02:30 is always in the gap
         ensure_fires(recurring("30 2 8-14 3 */7", "America/New_York", gap=Gap.SKIP), after=now)
+
+
+def test_several_expressions_are_read_and_kept_as_one_text() -> None:
+    schedule = Recurring(
+        expressions=cron.parse_all("0 9 * *  MON ;30 14 * * FRI"), zone=resolve("Europe/Berlin")
+    )
+
+    assert schedule.text == "0 9 * * MON; 30 14 * * FRI"
+    assert shown(next_occurrences(schedule, after=time("2026-01-01T00:00:00Z"), count=3)) == [
+        "2026-01-02T13:30:00Z", "2026-01-05T08:00:00Z", "2026-01-09T13:30:00Z",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0 9 * * *;", "expression 2 of those divided by ';': the expression is empty"),
+        ("0 9 * * *; 61 * * * *", "expression 2 of those divided by ';': field 1 (minute)"),
+        ("0 0 30 2 *; 0 9 * * *", "expression 1 of those divided by ';': '0 0 30 2 *' never fires"),
+        ("0 9 * * *;" * 30, "the expression has 300 characters, at most 256 may be"),
+    ],
+)
+def test_of_several_expressions_the_wrong_one_is_named(text: str, says: str) -> None:
+    with pytest.raises((InvalidCron, NeverFires)) as refusal:
+        cron.parse_all(text)
+
+    assert refusal.value.detail.startswith(says)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ CHANGES = (
 SCHEDULES = st.one_of(
     st.builds(
         Recurring,
-        expression=st.sampled_from(EXPRESSIONS).map(cron.parse),
+        expressions=st.lists(st.sampled_from(EXPRESSIONS).map(cron.parse), min_size=1, max_size=3).map(tuple),
         zone=st.sampled_from(ZONES).map(resolve),
         gap=st.sampled_from(Gap),
         fold=st.sampled_from(Fold),
@@ -83,3 +84,13 @@ def test_walking_one_by_one_misses_nothing(schedule: Schedule, after: datetime) 
         cursor = walked[-1]
 
     assert walked == next_occurrences(schedule, after=after, count=20)
+
+
+@given(schedule=SCHEDULES.filter(lambda one: isinstance(one, Recurring)), after=MOMENTS)
+@settings(max_examples=200, deadline=None)
+def test_several_expressions_fire_whenever_one_of_them_does(schedule: Recurring, after: datetime) -> None:
+    until = after + timedelta(hours=6)
+    alone = [msgspec.structs.replace(schedule, expressions=(one,)) for one in schedule.expressions]
+    each = [occurrences(one, after=after, until=until, limit=100_000) for one in alone]
+
+    assert occurrences(schedule, after=after, until=until, limit=100_000) == sorted(set().union(*each))

@@ -37,13 +37,13 @@ def compiled(json: str) -> Schedule:
         ),
         (
             '{"type": "CRON", "expression": "0 2 * * TUE", "timezone": "America/Cupertino"}',
-            Recurring(expression=cron.parse("0 2 * * TUE"), zone=resolve("America/Cupertino", ALIASES)),
+            Recurring(expressions=(cron.parse("0 2 * * TUE"),), zone=resolve("America/Cupertino", ALIASES)),
         ),
         (
             '{"type": "RECURRING", "expression": "@daily", "gap": "skip", "fold": "both",'
             ' "starts_at": "2030-01-01T00:00", "ends_at": 1893456000}',
             Recurring(
-                expression=cron.parse("@daily"),
+                expressions=(cron.parse("@daily"),),
                 zone=resolve("UTC"),
                 gap=Gap.SKIP,
                 fold=Fold.BOTH,

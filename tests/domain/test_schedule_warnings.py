@@ -108,7 +108,7 @@ def test_every_day_that_is_out_of_the_ordinary_is_told_and_no_other(
 ) -> None:
     """A daily job runs once a day at its time: whatever day does not, has a warning that says what happens."""
     now, place = start.replace(hour=0, minute=0, tzinfo=UTC), resolve(zone)
-    schedule = Recurring(expression=cron.parse(f"{minute} {hour} * * *"), zone=place, gap=gap, fold=fold)
+    schedule = Recurring(expressions=(cron.parse(f"{minute} {hour} * * *"),), zone=place, gap=gap, fold=fold)
     told = warnings_of(schedule, place, now=now)
     fires = occurrences(schedule, after=now, until=now + AHEAD, limit=1_000)
     odd = {place.wall(at).date() for at in fires if place.wall(at).time() != time(hour, minute)}

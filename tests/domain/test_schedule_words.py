@@ -101,7 +101,7 @@ def test_sentences_are_true(expression: str, days: int) -> None:
     words = _words(expression)
     assume(words is not None)
     expects, start = read(words or ""), START + timedelta(days=days)
-    schedule = Recurring(expression=cron.parse(expression), zone=resolve("UTC"))
+    schedule = Recurring(expressions=(cron.parse(expression),), zone=resolve("UTC"))
     end = start + timedelta(days=2)
 
     fires = occurrences(schedule, after=start - timedelta(seconds=1), until=end, limit=5_000)
@@ -118,7 +118,7 @@ def test_days_are_true_for_years(expression: str) -> None:
     words = _words(expression)
     assume(words is not None)
     expects, end = read(words or ""), START + timedelta(days=500)
-    schedule = Recurring(expression=cron.parse(expression), zone=resolve("UTC"))
+    schedule = Recurring(expressions=(cron.parse(expression),), zone=resolve("UTC"))
 
     noons = [START + timedelta(days=day, hours=12) for day in range(500)]
     expected = [noon for noon in noons if expects(noon.replace(tzinfo=None))]
@@ -173,9 +173,9 @@ def test_intervals_in_words(seconds: float, words: str) -> None:
 def test_sentences() -> None:
     new_york = resolve("America/New_York")
     start, end = datetime(2030, 1, 1, 5, tzinfo=UTC), datetime(2030, 7, 1, 3, 59, 59, tzinfo=UTC)
-    daily = Recurring(expression=cron.parse("30 2 * * *"), zone=new_york)
-    bounded = Recurring(expression=daily.expression, zone=new_york, starts_at=start, ends_at=end)
-    ending = Recurring(expression=daily.expression, zone=new_york, ends_at=end)
+    daily = Recurring(expressions=(cron.parse("30 2 * * *"),), zone=new_york)
+    bounded = Recurring(expressions=daily.expressions, zone=new_york, starts_at=start, ends_at=end)
+    ending = Recurring(expressions=daily.expressions, zone=new_york, ends_at=end)
 
     assert describe(daily, new_york) == "every day at 02:30 (America/New_York)"
     assert describe(bounded, new_york) == (
@@ -191,5 +191,5 @@ def test_sentences() -> None:
 
 def test_an_alias_reads_as_the_zone_it_stands_for() -> None:
     zone = resolve("America/Cupertino", {"America/Cupertino": "America/Los_Angeles"})
-    schedule = Recurring(expression=cron.parse("0 2 * * TUE"), zone=zone)
+    schedule = Recurring(expressions=(cron.parse("0 2 * * TUE"),), zone=zone)
     assert describe(schedule, zone) == "every Tuesday at 02:00 (America/Los_Angeles)"
