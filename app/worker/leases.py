@@ -131,9 +131,10 @@ class LeaseKeeper:
         due = [held for held in list(self._held.values()) if held.is_due(now)]
         if not due:
             return
-        lost = await renew(connection, [_lease(held) for held in due])
+        prolonged, lost = await renew(connection, [_lease(held) for held in due])
         for held in due:
-            held.renewed_at = now
+            if held.claim.lease in prolonged:  # one that was passed over is no younger, and due again
+                held.renewed_at = now
         self._give_up(lost)
 
     async def _beat(self, connection: Connection, now: float) -> None:

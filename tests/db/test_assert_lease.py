@@ -119,7 +119,7 @@ async def test_an_asserted_lease_is_renewed_and_its_execution_asked_to_stop_mean
     async with pool.acquire() as connection, connection.transaction():
         await assert_lease(connection, execution_id, await token(pool, execution_id))
         await other.execute("SET lock_timeout = '5s'")
-        assert await renew(other, [Lease(shard, execution_id, 1, 90.0, None)]) == set()
+        assert not (await renew(other, [Lease(shard, execution_id, 1, 90.0, None)])).lost
         assert await other.fetch(load("request_cancel"), shard, execution_id, now, FAILURE)
 
     row = await pool.fetchrow("SELECT * FROM onthedot.executions WHERE execution_id = $1", execution_id)

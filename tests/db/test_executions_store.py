@@ -132,9 +132,11 @@ async def test_renewal_prolongs_passes_over_locked_rows_and_names_the_lost(bench
             "SELECT FROM onthedot.executions WHERE execution_id = $1 FOR UPDATE", locked.execution_id
         )
         claims = (free, locked, taken, done)
-        lost = await renew(own, [Lease(x.shard, x.execution_id, x.lease_epoch, 300, began) for x in claims])
+        prolonged, lost = await renew(
+            own, [Lease(x.shard, x.execution_id, x.lease_epoch, 300, began) for x in claims]
+        )
 
-    assert lost == {taken.lease, done.lease}
+    assert (prolonged, lost) == ({free.lease}, {taken.lease, done.lease})
     renewed, passed_over = await bench.live(free.execution_id), await bench.live(locked.execution_id)
     assert renewed["lease_expires_at"] > free.lease_expires_at + timedelta(seconds=200)
     assert renewed["started_at"] == began

@@ -11,7 +11,7 @@
    mirrors app/db/queries/settle.sql: e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
    mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now() AND attempt_number < max_attempts
    mirrors app/worker/leases.py: return held is not None and not held.has_lapsed(time.monotonic())
-   mirrors app/worker/leases.py: held.renewed_at = now
+   mirrors app/worker/leases.py: if held.claim.lease in prolonged:
    mirrors docs/effects.md: UPDATE … SET token = $1 WHERE id = 7 AND token < $1
 
    Twins that are broken on purpose, each with the claim that must fail:

@@ -352,7 +352,7 @@ class Machine(RuleBasedStateMachine):
     def _with_connection(self, lease: Lease) -> set[LeaseId]:
         async def renewed() -> set[LeaseId]:
             async with self.bed.pool.acquire() as connection:
-                return await renew(connection, [lease])  # type: ignore[arg-type]  # a proxy of one
+                return (await renew(connection, [lease])).lost  # type: ignore[arg-type]  # a proxy of one
 
         return self.bed.wait(renewed())
 

@@ -7,21 +7,24 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from app.db.pools import Pool
 from app.db.stores.workers import WorkerIdentity
 from app.domain.claims import Claim, LeaseId
+from app.domain.ids import shard_of
 from app.worker.leases import HeldLease, LeaseKeeper
 from tests.domain.test_retry import a_claim
+from tests.factories import make_execution
 from tests.worker.conftest import Bench
 
 LEASE_SECONDS = 30.0
 NOWHERE = "postgresql://127.0.0.1:1/none"
 
 
-def keeper() -> LeaseKeeper:
-    """Return a keeper that does not run: nothing is renewed."""
+def keeper(dsn: str = NOWHERE) -> LeaseKeeper:
+    """Return a keeper that does not run: nothing is renewed but by its tick."""
     worker = WorkerIdentity(worker_id=uuid4(), host="ant", pid=1, version="1", queues=(), slots=1)
     return LeaseKeeper(
-        NOWHERE, worker=worker, lease_seconds=LEASE_SECONDS, on_lost=lambda _: None, on_cut_off=lambda: None
+        dsn, worker=worker, lease_seconds=LEASE_SECONDS, on_lost=lambda _: None, on_cut_off=lambda: None
     )
 
 
@@ -78,3 +81,28 @@ async def test_who_was_frozen_leaves_work_to_others(bench: Bench) -> None:
 
     worker._leases.drop(lapsed.claim.lease)
     assert await worker._claimer.tick()
+
+
+async def test_a_lease_is_believed_no_longer_because_its_row_was_locked_when_it_was_to_be_renewed(
+    dsn: str, pool: Pool
+) -> None:
+    execution_id = await make_execution(pool, status="RUNNING")
+    claim = msgspec.structs.replace(
+        a_claim(attempt_number=1, max_attempts=3),
+        execution_id=execution_id, shard=shard_of(execution_id), lease_epoch=1,
+    )  # fmt: skip
+    leases, lease = keeper(dsn), held(claim, seconds_ago=LEASE_SECONDS / 2)
+    before = lease.renewed_at
+    leases.hold(lease)
+
+    async with pool.acquire() as other, other.transaction():
+        await other.execute(
+            "SELECT FROM onthedot.executions WHERE execution_id = $1 FOR UPDATE", execution_id
+        )
+        await leases.tick()
+        assert lease.renewed_at == before
+    await leases.tick()
+
+    assert lease.renewed_at > before
+    assert leases.allows_beginning(claim.lease)
+    await leases._sign_off()  # noqa: SLF001 - its thread would, if it ran

@@ -60,6 +60,13 @@ class Lease(msgspec.Struct, frozen=True):
     started_at: datetime | None
 
 
+class Renewal(NamedTuple):
+    """What became of leases: a row that another session has locked is in neither, to be asked for again."""
+
+    prolonged: set[LeaseId]
+    lost: set[LeaseId]
+
+
 class Reaped(NamedTuple):
     """What a reaper did: how many executions it freed or failed, and where freed ones wait for any worker."""
 
@@ -204,11 +211,9 @@ async def settle_on(connection: Connection, settlement: Settlement) -> bool:
     return bool(rows)
 
 
-async def renew(connection: Connection, leases: Iterable[Lease]) -> set[LeaseId]:
-    """Prolong leases; return those that are ours no longer.
-
-    A row that another session has locked is skipped by the renewal and asked for again: locked is not lost.
-    """
+async def renew(connection: Connection, leases: Iterable[Lease]) -> Renewal:
+    """Prolong leases; return which are, and which are ours no longer: locked is neither renewed nor lost."""
+    prolonged: set[LeaseId] = set()
     lost: set[LeaseId] = set()
     for shard, group in groupby(sorted(leases, key=attrgetter("shard")), key=attrgetter("shard")):
         held = list(group)
@@ -216,11 +221,13 @@ async def renew(connection: Connection, leases: Iterable[Lease]) -> set[LeaseId]
         rows = await connection.fetch(
             load("renew"), shard, ids, epochs, [x.lease_seconds for x in held], [x.started_at for x in held]
         )
-        missing = set(map(LeaseId, ids, epochs)) - {LeaseId(*row) for row in rows}
+        renewed = {LeaseId(*row) for row in rows}
+        prolonged |= renewed
+        missing = set(map(LeaseId, ids, epochs)) - renewed
         if missing:
             still = await connection.fetch(load("held_leases"), shard, ids, epochs)
             lost |= missing - {LeaseId(*row) for row in still}
-    return lost
+    return Renewal(prolonged, lost)
 
 
 def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:
