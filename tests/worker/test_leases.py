@@ -105,4 +105,4 @@ async def test_a_lease_is_believed_no_longer_because_its_row_was_locked_when_it_
 
     assert lease.renewed_at > before
     assert leases.allows_beginning(claim.lease)
-    await leases._sign_off()  # noqa: SLF001 - its thread would, if it ran
+    await leases._sign_off()  # as its thread would, if it ran
