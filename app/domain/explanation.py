@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from app.domain.poison import is_suspect
 from app.domain.statuses import Status
 
 MOST_AHEAD = 10_000
@@ -23,6 +24,8 @@ class ReasonCode(StrEnum):
     QUEUE_PAUSED = "queue_paused"
     CANCEL_REQUESTED = "cancel_requested"
 
+    RUNS_ALONE = "runs_alone"
+    """Workers have ended while it ran: the claim leaves it to a process that runs nothing else."""
     NO_WORKER_FOR_QUEUE = "no_worker_for_queue"
     NO_CAPACITY = "no_capacity"
     BEHIND_OTHERS = "behind_others"
@@ -48,6 +51,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     is_ready: bool
     is_early: bool
     held: bool
+    worker_deaths: int
     cancel_requested_at: datetime | None
     job_pause: Pause | None
     queue_pause: Pause | None
@@ -75,10 +79,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Status
     runnable: bool
-    """Every clause of the claim lets it through: a worker with room takes it."""
+    """Every clause of the claim lets it through: a worker with room takes it, one that runs alone as any other."""
     reasons: list[Reason]
     position: int | None = None
-    """Its place among those that its queue has ready, 1 for the next; null beyond 10,000, or if it is not ready."""
+    """Its place among those that its queue has ready, 1 for the next; null beyond 10,000, if it is not ready or
+    runs alone."""
     estimated_start: datetime | None = None
     """Where the pace of its queue, or the instant that it waits for, tells it."""
 
@@ -88,7 +93,7 @@ def explain(situation: Situation) -> Explanation:
     barred = list(_bars(situation))
     runnable = situation.is_ready and not barred
     around = list(_surroundings(situation, runnable=runnable)) if situation.is_ready else []
-    counted = runnable and situation.ahead < MOST_AHEAD
+    counted = runnable and situation.ahead < MOST_AHEAD and not is_suspect(situation.worker_deaths)
     return Explanation(
         status=situation.status,
         runnable=runnable,
@@ -119,13 +124,17 @@ def _bars(at: Situation) -> Iterator[Reason]:
 
 def _surroundings(at: Situation, *, runnable: bool) -> Iterator[Reason]:
     """Yield what lies between an execution and a worker."""
+    alone = is_suspect(at.worker_deaths)
+    if alone:
+        detail = f"{at.worker_deaths} worker processes have ended while it ran: it runs in one of its own."
+        yield Reason(code=ReasonCode.RUNS_ALONE, detail=detail)
     if at.workers == 0:
         detail = f"No live worker serves the queue {at.queue}."
         yield Reason(code=ReasonCode.NO_WORKER_FOR_QUEUE, detail=detail, link="/api/v1/workers")
-    elif at.free_slots == 0 and runnable:
+    elif at.free_slots == 0 and runnable and not alone:
         detail = f"All slots of the {at.workers} workers that serve the queue {at.queue} are taken."
         yield Reason(code=ReasonCode.NO_CAPACITY, detail=detail, link="/api/v1/workers")
-    if runnable and at.ahead:
+    if runnable and at.ahead and not alone:
         count = f"{at.ahead:,}" if at.ahead < MOST_AHEAD else f"{MOST_AHEAD:,} or more"
         detail = f"{count} that are more urgent or older are ready in the queue {at.queue}."
         yield Reason(code=ReasonCode.BEHIND_OTHERS, detail=detail, link=f"/api/v1/queues/{at.queue}")
@@ -143,7 +152,7 @@ def _estimated_start(at: Situation, *, runnable: bool) -> datetime | None:
     """Return when it starts if all goes on as it does; None where nothing tells."""
     if not at.is_ready or not at.workers or at.cancel_requested_at is not None:
         return None
-    if runnable and at.ahead:
+    if runnable and at.ahead and not is_suspect(at.worker_deaths):
         moves = at.ended_per_second > 0 and at.ahead < MOST_AHEAD
         return at.now + timedelta(seconds=at.ahead / at.ended_per_second) if moves else None
     pauses = [pause for pause in (at.job_pause, at.queue_pause) if pause is not None]

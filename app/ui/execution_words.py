@@ -130,7 +130,7 @@ def waits_for(explanation: Explanation) -> list[tuple[str, str]]:
     return [
         (reason.detail, _page_of(reason))
         for reason in explanation.reasons
-        if reason.code is not ReasonCode.NOT_DUE
+        if reason.code not in {ReasonCode.NOT_DUE, ReasonCode.RUNS_ALONE}  # said beside
     ]
 
 

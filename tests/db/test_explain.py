@@ -33,13 +33,13 @@ from tests.factories import (
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 STATUSES = (Status.PENDING, Status.RETRYING, Status.SCHEDULED, Status.RUNNING, Status.BLOCKED)
 CLAUSES = [
-    (status, due, held, cancelled, pause)
-    for status, due, held, cancelled, pause in product(
-        STATUSES, (0.0, 3600.0), (False, True), (False, True), ("", "for good", "until", "over")
+    (status, due, held, cancelled, pause, deaths)
+    for status, due, held, cancelled, pause, deaths in product(
+        STATUSES, (0.0, 3600.0), (False, True), (False, True), ("", "for good", "until", "over"), (0, 2)
     )
     if not (held and status in LEASED)  # the table allows none
 ]
-"""Status, seconds until it is due, its job paused, cancel asked for, its queue paused: all that there is together."""
+"""Status, seconds until it is due, its job paused, cancel asked for, its queue paused, workers that ended."""
 
 
 @pytest.fixture
@@ -70,15 +70,18 @@ async def test_the_claim_takes_exactly_what_is_said_to_be_runnable(
             "held": held,
             "cancel_requested_at": now if cancelled else None,
             "queue": names[pause],
+            "worker_deaths": deaths,
         }
-        for status, due, held, cancelled, pause in CLAUSES
+        for status, due, held, cancelled, pause, deaths in CLAUSES
     ]
     made = await make_executions(pool, asked)
     said = {one for one in made if (await explanations.get(one)).runnable}
     taken = await _claimed(pool, made, set(names.values()))
 
     assert said == taken
-    assert len(taken) == 4  # PENDING and RETRYING, in the queue that is open and the one whose pause is over
+    assert (
+        len(taken) == 8
+    )  # PENDING and RETRYING, in the queue that is open and the one whose pause is over, twice
 
 
 async def test_every_clause_is_named(pool: Pool, explanations: ExplanationReads) -> None:
@@ -153,6 +156,15 @@ async def test_taken_slots_and_foreign_workers_are_told(pool: Pool, explanations
     assert [reason.code for reason in full.reasons] == [ReasonCode.NO_CAPACITY]
 
 
+async def test_what_runs_alone_stands_in_no_line(pool: Pool, explanations: ExplanationReads) -> None:
+    await _work(pool, slots=2, running=2)
+    await make_execution(pool, due_in_seconds=-10)
+    found = await explanations.get(await make_execution(pool, worker_deaths=2, status=Status.RETRYING))
+
+    assert [reason.code for reason in found.reasons] == [ReasonCode.RUNS_ALONE]
+    assert (found.runnable, found.position) == (True, None)
+
+
 async def test_what_has_ended_waits_for_nothing(pool: Pool, explanations: ExplanationReads) -> None:
     found = await explanations.get(await make_finished(pool))
     job_id = new_job_id(int(NOW.timestamp() * 1_000_000))
@@ -166,8 +178,8 @@ def situation(**columns: Any) -> Situation:
     """Return one that nothing keeps from running."""
     usual: dict[str, Any] = {
         "now": NOW, "job_id": UUID(int=1), "queue": "general", "status": Status.PENDING, "due_at": NOW,
-        "is_ready": True, "is_early": False, "held": False, "cancel_requested_at": None, "job_pause": None,
-        "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
+        "is_ready": True, "is_early": False, "held": False, "worker_deaths": 0, "cancel_requested_at": None,
+        "job_pause": None, "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
     }  # fmt: skip
     return Situation(**usual | columns)
 
@@ -215,6 +227,8 @@ async def _claimed(pool: Pool, made: list[UUID], queues: set[str]) -> set[UUID]:
     for shard, queue in product({shard_of(one) for one in made}, queues):
         place = Ready(shard, queue, 2, NOW)
         claims = await store.claim_due(place, limit=500, worker_id=uuid4(), lease_seconds=30, mark=START)
+        while alone := await store.claim_suspect(place, worker_id=uuid4(), lease_seconds=30):
+            claims += alone
         taken |= {claim.execution_id for claim in claims}
     return taken
 

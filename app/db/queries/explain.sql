@@ -4,12 +4,12 @@
 -- index: primary keys; audit_log_target; executions_ready (queue, priority, due_at), a scan a priority that ends at $3.
 -- What is claimed before it: ready rows of its queue that are more urgent, or as urgent and due before.
 WITH asked AS MATERIALIZED (
-    SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, cancel_requested_at, worker_id,
-           status IN ('PENDING', 'RETRYING') AS is_ready, due_at > now() AS is_early
+    SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, cancel_requested_at,
+           worker_deaths, status IN ('PENDING', 'RETRYING') AS is_ready, due_at > now() AS is_early
       FROM onthedot.executions
      WHERE shard = $1 AND execution_id = $2
 )
-SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.worker_id, a.is_ready, a.is_early,
+SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.worker_deaths, a.is_ready, a.is_early,
        j.job_id IS NOT NULL AS job_paused, j.pause_reason AS job_paused_reason, j.paused_until AS job_paused_until,
        pausing.at AS job_paused_at, pausing.actor AS job_paused_by,
        q.paused_at AS queue_paused_at, q.paused_by AS queue_paused_by, q.paused_reason AS queue_paused_reason,
@@ -38,7 +38,7 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.w
                       SELECT e.due_at
                         FROM onthedot.executions AS e
                        WHERE e.queue = a.queue AND e.priority = l.priority
-                         AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
+                         AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
                          AND e.due_at < CASE WHEN l.priority < a.priority THEN now() ELSE a.due_at END
                        ORDER BY e.due_at
                        LIMIT $3::int4) AS e

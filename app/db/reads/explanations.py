@@ -54,6 +54,7 @@ class ExplanationReads:
             is_ready=row["is_ready"],
             is_early=row["is_early"],
             held=row["held"],
+            worker_deaths=row["worker_deaths"],
             cancel_requested_at=row["cancel_requested_at"],
             job_pause=_pause(row, "job") if row["job_paused"] else None,
             queue_pause=_pause(row, "queue") if row["queue_paused_at"] is not None else None,
