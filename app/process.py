@@ -5,7 +5,8 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 from app.children import SupervisorLine
 from app.db.clock import DatabaseClock
@@ -24,7 +25,8 @@ CONNECT_EVERY_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """The parts; `stop` is set by SIGTERM and SIGINT, `stack` closes what is pushed onto it, last first."""
+    """The parts. `stop` is set by SIGTERM and SIGINT, `hurry` by a second one; `stack` closes what is pushed onto it,
+    last first."""
 
     dsn: str
     primary: Primary
@@ -33,6 +35,7 @@ class Process:
     line: SupervisorLine
     stop: asyncio.Event
     stack: AsyncExitStack
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @asynccontextmanager
@@ -45,10 +48,9 @@ async def process(
     by_index_only: bool = False,
 ) -> AsyncIterator[Process]:
     """Open the parts of the process `name`, keep its clock right, and close everything at the end."""
-    line, stop = SupervisorLine.from_env(), asyncio.Event()
+    line, stop, hurry = SupervisorLine.from_env(), asyncio.Event(), asyncio.Event()
     line.exit_with_parent(grace_seconds=settings.grace_seconds)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _set_by_signals(stop, hurry)
     dsn = settings.database_url or ""
     async with AsyncExitStack() as stack:
         clock = DatabaseClock()
@@ -74,7 +76,22 @@ async def process(
         keeping.start()
         stack.push_async_callback(keeping.stop)
         primary = await _watched(primary_of(dsn), keeping, stack)
-        yield Process(dsn=dsn, primary=primary, pool=pool, clock=clock, line=line, stop=stop, stack=stack)
+        yield Process(
+            dsn=dsn,
+            primary=primary,
+            pool=pool,
+            clock=clock,
+            line=line,
+            stop=stop,
+            hurry=hurry,
+            stack=stack,
+        )
+
+
+def _set_by_signals(stop: asyncio.Event, hurry: asyncio.Event) -> None:
+    asked = chain([stop], repeat(hurry))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: next(asked).set())
 
 
 async def _watched(primary: Primary, keeping: Loop, stack: AsyncExitStack) -> Primary:

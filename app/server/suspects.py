@@ -34,6 +34,7 @@ def suspect_keeper(settings: Settings, own: Process, worker: Worker) -> SuspectK
         is_draining=lambda: worker.is_draining,
         poll_seconds=POLL_SECONDS,
         patience_seconds=settings.grace_seconds + MARGIN_SECONDS,
+        hurry=own.hurry,
     )
 
 

@@ -160,6 +160,7 @@ def compose_worker(
         hints=HintSender(own.pool),
         poll_seconds=POLL_SECONDS,
         grace_seconds=settings.grace_seconds,
+        hurry=own.hurry,
     )
     return worker
 

@@ -30,6 +30,8 @@ from app.worker.settler import Settler
 log = logging.getLogger(__name__)
 _task_log = logging.getLogger("onthedot.task")
 
+HURRIED_STOP_GRACE_SECONDS = 0.3
+"""The same after a second signal: a second later the process is killed, and by then all must be given back."""
 DEFAULT_TIMEOUT_SECONDS = 3600.0
 
 
@@ -146,18 +148,27 @@ class WorkerPool:
         self._ready.clear()
         return claims
 
-    async def drain(self, grace_seconds: float) -> None:
-        """Wait for running attempts, then end what is left and give it back."""
-        deadline = time.monotonic() + grace_seconds
-        while self._running and time.monotonic() < deadline:
-            works = [attempt.work for attempt in self._running.values() if attempt.work]
-            await asyncio.wait(works, timeout=deadline - time.monotonic())
+    async def drain(self, grace_seconds: float, *, hurry: asyncio.Event) -> None:
+        """Wait for running attempts until the grace is over or `hurry` is set; end what is left and give it back."""
+        await self._all_ended(grace_seconds, but_for=hurry)
         for attempt in list(self._running.values()):
             self._end(attempt, Stop.SHUTDOWN)
-        if self._running:
-            await asyncio.wait([a.work for a in self._running.values() if a.work], timeout=STOP_GRACE_SECONDS)
+        clean_up_seconds = HURRIED_STOP_GRACE_SECONDS if hurry.is_set() else STOP_GRACE_SECONDS
+        await self._all_ended(clean_up_seconds)
         for attempt in list(self._running.values()):
             self._finish(attempt, self._runner.stopped(attempt))
+
+    async def _all_ended(self, seconds: float, *, but_for: asyncio.Event | None = None) -> None:
+        """Wait until nothing runs any more, but no longer than so many seconds or for this."""
+        ended = asyncio.create_task(self._until_idle())
+        hurried = asyncio.create_task((but_for or asyncio.Event()).wait())
+        await asyncio.wait({ended, hurried}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in (ended, hurried):
+            waiting.cancel()
+
+    async def _until_idle(self) -> None:
+        while self._running:
+            await asyncio.wait([attempt.work for attempt in self._running.values() if attempt.work])
 
     def _attempt(self, claim: Claim) -> Attempt:
         task = self._catalog.task_of(claim)

@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 MOST_PROCESSES = 4
 """Of one worker. A neighbour of what has ended it may run for an hour: others must not wait for it to end."""
+HURRY_SECONDS = 0.6
+"""What they get after being asked again. Whoever asks this process to hurry kills it after a second."""
 PAUSE_SECONDS = 10.0
 """After a process that could not be brought to work."""
 
@@ -40,7 +42,7 @@ class LoneProcess(Protocol):
         ...
 
     def stop(self) -> None:
-        """Ask it to finish what it has and end."""
+        """Ask it to finish what it has and end; asked again, to give it back and end."""
         ...
 
     def kill(self) -> None:
@@ -67,12 +69,15 @@ class SuspectKeeper:
         is_draining: Callable[[], bool],
         poll_seconds: float,
         patience_seconds: float,
+        hurry: asyncio.Event,
     ) -> None:
         self._executions = executions
         self._queues = queues
         self._make_process = make_process
         self._is_draining = is_draining
         self._patience_seconds = patience_seconds
+        self._hurry = hurry
+        self._asked = False
         self._processes: list[LoneProcess] = []
         self._not_before = 0.0
         self._found = False
@@ -88,8 +93,7 @@ class SuspectKeeper:
         for process in [each for each in self._processes if each.has_ended]:
             self._let_go(process)
         if self._is_draining():
-            for process in self._processes:
-                process.stop()
+            self._ask_to_end()
             return False
         before, self._found = self._found, self._may_begin() and await self._are_due()
         if self._found and (before or not self._processes):
@@ -97,18 +101,33 @@ class SuspectKeeper:
         return False
 
     async def stop(self) -> None:
-        """Look no more, and end the processes."""
+        """Look no more, and end the processes; when patience is out or it is to hurry, ask again, then force them."""
         await self._looking.stop()
-        for process in self._processes:
-            process.stop()
-        ending = asyncio.gather(*(process.ended() for process in self._processes))
-        try:
-            async with asyncio.timeout(self._patience_seconds):
-                await asyncio.shield(ending)
-        except TimeoutError:
+        self._ask_to_end()
+        ending = asyncio.create_task(self._all_ended())
+        hurried = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait(
+            {ending, hurried}, timeout=self._patience_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        hurried.cancel()
+        if not ending.done():
+            for process in self._processes:
+                process.stop()
+            await asyncio.wait({ending}, timeout=HURRY_SECONDS)
+        if not ending.done():
             for process in self._processes:
                 process.kill()
-            await ending
+        await ending
+
+    async def _all_ended(self) -> None:
+        await asyncio.gather(*(process.ended() for process in self._processes))
+
+    def _ask_to_end(self) -> None:
+        """Ask once: asked again a process gives back what it runs."""
+        if not self._asked:
+            self._asked = True
+            for process in self._processes:
+                process.stop()
 
     def _may_begin(self) -> bool:
         is_room = len(self._processes) < MOST_PROCESSES and time.monotonic() >= self._not_before

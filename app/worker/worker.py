@@ -42,6 +42,7 @@ class Worker:
         hints: HintSender,
         poll_seconds: float,
         grace_seconds: float,
+        hurry: asyncio.Event,
     ) -> None:
         self._worker_id = worker_id
         self._executions = executions
@@ -52,6 +53,7 @@ class Worker:
         self._leases = leases
         self._hints = hints
         self._grace_seconds = grace_seconds
+        self._hurry = hurry
         self._claiming = Loop("claim", claimer.tick, interval_seconds=poll_seconds, max_backoff_seconds=1.0)
         self._cancelling = Loop("cancels", self._look_for_cancels, interval_seconds=poll_seconds)
         self._settling = Loop(
@@ -66,7 +68,8 @@ class Worker:
         self._cancelling.start()
 
     async def stop(self) -> None:
-        """Claim nothing more, give back what has not begun, let the rest finish within the grace, settle it.
+        """Claim nothing more, give back what has not begun, let the rest finish within the grace (or until it is to
+        hurry, when it is given back), settle it.
 
         Leases are kept alive to the end: whoever drains for a minute must not lose what it drains.
         """
@@ -74,7 +77,7 @@ class Worker:
         await self._claiming.stop()
         await self._cancelling.stop()
         await self._give_back()
-        await self._pool.drain(self._grace_seconds)
+        await self._pool.drain(self._grace_seconds, hurry=self._hurry)
         await self._settle_all()
         await self._settling.stop()
         await self._hints.close()

@@ -1,5 +1,6 @@
 """What has ended two workers runs alone, one at a time, and nobody keeps a process for what is not there."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -71,6 +72,7 @@ class Keeping:
             is_draining=lambda: self.is_draining,
             poll_seconds=1,
             patience_seconds=10,
+            hurry=asyncio.Event(),
         )
 
     async def look(self, *, times: int = 1) -> int:
