@@ -1,14 +1,15 @@
 """`python -m tests.chaos`: break an onthedot in all ways there are, and judge what it made of it.
 
     python -m tests.chaos                  a sample of each, in some minutes
-    python -m tests.chaos --full           as often as is promised
+    python -m tests.chaos --full           as often as is promised, one row after another
     python -m tests.chaos --only killed    rows whose name has this in it
     python -m tests.chaos --seed 4711      the same plan again
 
-The journals of a row that failed stay where the row says.
+A row that failed says how to run it again, and where its journals are.
 """
 
 import argparse
+import multiprocessing
 import os
 import random
 import shutil
@@ -17,6 +18,8 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import msgspec
@@ -33,6 +36,16 @@ FOLDER = "CHAOS_FOLDER"
 RATE = "CHAOS_RATE"
 """Jobs a second, of all scenarios, instead of what each says."""
 PASS, FAIL, NOT_RUN = "pass", "FAIL", "not run"
+SCENARIOS = (*WORKERS, *DATABASE, *SESSIONS, *NETWORK, *FAILOVER)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that is to be run."""
+
+    scenario: Scenario
+    seed: int
+    times: int
+    folder: Path
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +54,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     verdict: str
     times: int
+    seed: int
     bar: str
     measured: str = ""
     why: tuple[str, ...] = ()
@@ -52,55 +66,91 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             f"        bar: {self.bar}",
         ]
         lines += [f"        measured: {self.measured}"] if self.measured else []
-        return "\n".join([*lines, *(f"        ! {why}" for why in self.why)])
+        lines += [f"        ! {why}" for why in self.why]
+        return "\n".join(lines)
 
 
 def main() -> int:
     """Run what is asked for; return 1 if a row failed."""
-    options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # takes down what stands, as Ctrl-C does
+    options = _options(sys.argv[1:])
+    signal.signal(signal.SIGTERM, _end)
     folder = Path(os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o711)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}; journals in {folder}", flush=True)
-    chosen = [
-        each for each in (*WORKERS, *DATABASE, *SESSIONS, *NETWORK, *FAILOVER) if options.only in each.name
-    ]
-    rows = []
-    for number, scenario in enumerate(chosen):
-        rows.append(_run(scenario, folder / f"{seed}-{number:02}", seed=seed + number, full=options.full))
-        print(rows[-1], flush=True)
-    failed = [row.name for row in rows if row.verdict == FAIL]
+    began, rows = time.monotonic(), []
+    for row in _rows(
+        list(_plans(options, folder, seed)), at_once=options.at_once or (1 if options.full else 2)
+    ):
+        rows.append(row)
+        print(row, flush=True)
+        if row.verdict == FAIL:
+            full = " --full" if options.full else ""
+            print(
+                f"        again: python -m tests.chaos --only {row.name!r} --seed {row.seed}{full}",
+                flush=True,
+            )
     count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in (PASS, FAIL, NOT_RUN)}
-    print(", ".join(f"{verdict}: {number}" for verdict, number in count.items()), flush=True)
-    if failed:
-        print(f"failed with seed {seed}: {', '.join(failed)}", flush=True)
-    return 1 if failed else 0
+    print(
+        ", ".join(f"{verdict}: {number}" for verdict, number in count.items()),
+        f"in {time.monotonic() - began:.0f} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors",
+        flush=True,
+    )
+    return 1 if count[FAIL] else 0
 
 
-def _run(scenario: Scenario, folder: Path, *, seed: int, full: bool) -> Row:
-    began, times = time.monotonic(), scenario.full if full else scenario.sample
-    row = Row(name=scenario.name, verdict=NOT_RUN, times=times, bar=scenario.bar)
-    shutil.rmtree(folder, ignore_errors=True)  # the same plan again
-    folder.mkdir()
-    folder.chmod(0o711)
+def _plans(options: argparse.Namespace, folder: Path, seed: int) -> Iterator[Plan]:
+    chosen = [each for each in SCENARIOS if options.only in each.name]
+    number = 0
+    for scenario in chosen:
+        times = scenario.full if options.full else scenario.sample
+        rows, times = (times, 1) if scenario.once_a_stage else (1, times)
+        for _ in range(rows):
+            place = folder / f"{seed}-{number:02}"
+            yield Plan(scenario=scenario, seed=seed + number, times=times, folder=place)
+            number += 1
+
+
+def _rows(plans: list[Plan], *, at_once: int) -> Iterator[Row]:
+    """Run rows, each in a process of its own unless they come one after another."""
+    if at_once == 1:
+        yield from map(_run, plans)
+        return
+    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("fork")) as pool:
+        for running in as_completed([pool.submit(_run, plan) for plan in plans]):
+            yield running.result()
+
+
+def _end(*_: object) -> None:
+    """Take down what stands, here and in the processes of rows, as Ctrl-C does."""
+    for child in multiprocessing.active_children():
+        child.terminate()
+    sys.exit(143)
+
+
+def _run(plan: Plan) -> Row:
+    began, scenario = time.monotonic(), plan.scenario
+    row = Row(name=scenario.name, verdict=NOT_RUN, times=plan.times, seed=plan.seed, bar=scenario.bar)
+    shutil.rmtree(plan.folder, ignore_errors=True)  # the same plan again
+    plan.folder.mkdir()
+    plan.folder.chmod(0o711)
     try:
-        row = _judge(scenario, folder, row, seed=seed)
+        row = _judge(plan, row)
     except NotRun as why:
         row = msgspec.structs.replace(row, why=(str(why),))
     except Exception:  # noqa: BLE001 - the other rows are worth running
-        said = (traceback.format_exc(limit=-3), f"journals: {folder}")
+        said = (traceback.format_exc(limit=-3), f"journals: {plan.folder}")
         row = msgspec.structs.replace(row, verdict=FAIL, why=said)
     if row.verdict == PASS:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(plan.folder, ignore_errors=True)
     return msgspec.structs.replace(row, seconds=time.monotonic() - began)
 
 
-def _judge(scenario: Scenario, folder: Path, row: Row, *, seed: int) -> Row:
-    rate = os.environ.get(RATE)
+def _judge(plan: Plan, row: Row) -> Row:
+    scenario, rate = plan.scenario, os.environ.get(RATE)
     setup = msgspec.structs.replace(scenario.setup, per_second=float(rate)) if rate else scenario.setup
-    with Scene(folder, setup, seed=seed, times=row.times) as scene:
+    with Scene(plan.folder, setup, seed=plan.seed, times=plan.times) as scene:
         scenario.act(scene)
         scene.end_load()
         came_to_rest = scene.come_to_rest()
@@ -109,18 +159,19 @@ def _judge(scenario: Scenario, folder: Path, row: Row, *, seed: int) -> Row:
         scene.take_down()
     result = judged(scene, came_to_rest=came_to_rest)
     why = failures(scenario, result)
-    kept = (f"journals: {folder}",) if why else ()
+    kept = (f"journals: {plan.folder}",) if why else ()
     return msgspec.structs.replace(
         row, verdict=FAIL if why else PASS, measured=measured(result), why=(*why, *kept)
     )
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Break it, and judge.")
     parser.add_argument("--full", action="store_true", help="as often as is promised, not a sample")
     parser.add_argument("--seed", type=int, help="of the whole plan; printed at the beginning")
     parser.add_argument("--only", default="", help="rows with this in their name")
-    return parser.parse_args()
+    parser.add_argument("--at-once", type=int, help="rows side by side; 2, and 1 with --full")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def interrupt(scene: Scene, how: Callable[[ChaosServer], None], kind: str) -> No
         with scene.broken(kind, "database"):
             how(scene.server)
             scene.server.start()
-    scene.pause(10.0, 11.0)
+    scene.let_recover(seconds=FULL_RATE_SECONDS + 1)
 
 
 def back_in_time(result: Result) -> Iterator[str]:
@@ -93,7 +93,7 @@ def fill_disk(scene: Scene) -> None:
             time.sleep(DISK_SECONDS)
             filler.unlink()
             assert wait_for(partial(_is_back, server), seconds=60), "the server does not come back"
-    scene.pause(5.0, 6.0)
+    scene.let_recover(seconds=FULL_RATE_SECONDS)
     scene.notes.append(f"PostgreSQL crashed: {'PANIC' in _server_log(server)}")
 
 

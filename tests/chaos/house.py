@@ -80,6 +80,12 @@ class House:
         """Return the running processes of a kind: `worker`, `api`, `maintenance`."""
         return [process.pid for process in self._children() if process.cmdline()[-1:] == [name]]
 
+    def children_of(self, pid: int) -> list[int]:
+        """Return the processes that one of its processes has started."""
+        with suppress(psutil.NoSuchProcess):
+            return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+        return []
+
     def whole_tree(self) -> list[int]:
         """Return the supervisor and all that it has started."""
         return [self.pid, *(process.pid for process in self._children())]

@@ -31,13 +31,13 @@ def fall_silent(scene: Scene) -> None:
     assert scene.proxy
     longest = 60.0 if scene.times > 3 else 8.0
     for number in range(scene.times):
-        scene.pause(4.0, 6.0)
+        scene.pause(3.0, 4.0)
         ways = WAYS[number % len(WAYS)]
         with scene.broken("black hole", "database", detail="+".join(sorted(ways))):
             scene.proxy.silent = ways
             scene.pause(3.0, longest if number % 4 == 0 else 8.0)
             scene.proxy.silent = frozenset()
-    scene.pause(8.0, 10.0)
+    scene.pause(5.0, 6.0)
 
 
 def reset_connections(scene: Scene) -> None:
@@ -59,7 +59,7 @@ def lose(scene: Scene, what: str) -> None:
     lost = dict.fromkeys(STATEMENTS, 0)
     for _ in range(scene.times):
         for statement in scene.random.sample(STATEMENTS, len(STATEMENTS)):
-            scene.pause(0.5, 1.0)
+            scene.pause(0.3, 0.7)
             lost[statement] += _lose_one(scene, statement, what)
     scene.notes.append(", ".join(f"{statement} {times}" for statement, times in lost.items()))
     scene.missing = tuple(statement for statement, times in lost.items() if times < scene.times)
@@ -82,7 +82,7 @@ def _end_workers(scene: Scene, loss: Loss, *, by: signal.Signals, kind: str) -> 
     """End workers until one statement comes by that this leads to."""
     for _ in range(TRIES):
         for pid in scene.house.processes("worker")[:1]:
-            with scene.broken(kind, f"pid {pid}"), suppress(ProcessLookupError):
+            with scene.struck(kind, pid), suppress(ProcessLookupError):
                 os.kill(pid, by)
             if loss.done.wait(LOSS_SECONDS / TRIES):
                 return True

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from app.domain.poison import is_suspect
 from app.domain.statuses import Status
 from tests.chaos.bounds import Bounds, Violation, Violations, explaining, why_again
 from tests.chaos.history import History, Run
@@ -62,14 +63,19 @@ def punctual(history: History, bounds: Bounds) -> Violations:
 
 
 def restarts(history: History) -> Iterator[tuple[str, str, float]]:
-    """Yield, of each execution that a fault took from its worker, what was struck and how long until it ran again."""
+    """Yield, of each execution that a fault took from its worker, what was struck and how long until it ran again.
+
+    Not of suspects: they wait for a process in which they are alone.
+    """
     for life, runs in _runs_of(history):
+        deaths = 0
         for run, following in pairwise(runs):
             freed = life.freeing(run.epoch)
             if freed is None or freed.outcome != "lost":
                 continue
+            deaths += 1
             fault = explaining(history, life, run)
-            if fault:
+            if fault and not is_suspect(deaths):
                 since = fault.began if fault.target.startswith("pid ") else fault.ended
                 yield life.execution_id, fault.target, max(0.0, following.start.at - max(since, run.start.at))
 

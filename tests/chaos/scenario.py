@@ -52,6 +52,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     judge: Judge
     must_break: str = ""
     """A negative control: the invariant that has to be broken, or the run proves nothing."""
+    once_a_stage: bool = False
+    """Nothing is left to break it on: each time is a row by itself, on a stage of its own."""
 
 
 def judged(scene: Scene, *, came_to_rest: bool) -> Result:

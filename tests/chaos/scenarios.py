@@ -40,10 +40,9 @@ def kill_workers(scene: Scene) -> None:
     scene.begin_load()
     for _ in range(scene.times):
         scene.pause(1.0, 3.0)
-        pid = _some_worker(scene)
-        began = now()
-        os.kill(pid, signal.SIGKILL)
-        scene.note("kill -9", f"pid {pid}", began=began, ended=now())
+        pid = scene.a_worker()
+        with scene.struck("kill -9", pid):
+            os.kill(pid, signal.SIGKILL)
     scene.pause(1.0, 2.0)
 
 
@@ -53,8 +52,8 @@ def freeze_workers(scene: Scene) -> None:
     scene.begin_load()
     for _ in range(scene.times):
         scene.pause(1.0, 2.0)
-        pid = _some_worker(scene)
-        with scene.broken("freeze", f"pid {pid}"):
+        pid = scene.a_worker()
+        with scene.struck("freeze", pid):
             os.kill(pid, signal.SIGSTOP)
             lease = scene.setup.lease_seconds
             scene.pause(1.3 * lease, 2.0 * lease)
@@ -148,12 +147,6 @@ def faketime() -> Path:
     return path
 
 
-def _some_worker(scene: Scene) -> int:
-    """Return a worker, as soon as there is one that runs something."""
-    assert wait_for(lambda: scene.house.processes("worker"), seconds=60), "no worker comes back"
-    return scene.random.choice(sorted(scene.house.processes("worker")))
-
-
 def _starts(folder: Path, key: str) -> list[Effect]:
     return [each for each in read(folder / "effects", Effect) if each.key == key and each.phase == "start"]
 
@@ -187,7 +180,7 @@ SCENARIOS = [
         bar="0 stale accepted",
         full=20,
         sample=2,
-        setup=Setup(mix=LONG),
+        setup=Setup(mix=LONG, per_second=25),  # what one worker alone has slots for
         act=freeze_workers,
         judge=restarted_in_time,
     ),

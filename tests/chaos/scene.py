@@ -13,9 +13,10 @@ import psycopg
 
 from app.db.server_account import EmbeddedServerError
 from app.db.server_address import DATABASE, LOOPBACK, OWNER
-from tests.chaos.history import Snapshot, save_changes
+from tests.chaos.figures import Return, returns
+from tests.chaos.history import History, Snapshot, save_changes
 from tests.chaos.house import House, wait_for
-from tests.chaos.journals import Clock, Fault, Journal, now
+from tests.chaos.journals import Clock, Effect, Fault, Journal, now, read
 from tests.chaos.producer import Mix, Producer
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import ChaosServer
@@ -23,6 +24,9 @@ from tests.chaos.wal import make_slot, read_slot
 
 QUIET_SECONDS = 120.0
 """How long after the last fault everything has to end."""
+ORPHAN_SECONDS = 6.0
+"""How long after a worker the processes that it has started may go on."""
+AT_WORK = "SELECT pid FROM onthedot.workers WHERE stopped_at IS NULL"
 LIVE = "SELECT count(*) FROM onthedot.executions"
 SNAPSHOT = """
     SELECT (SELECT count(*) FROM onthedot.executions), (SELECT count(*) FROM onthedot.execution_history),
@@ -157,6 +161,16 @@ class Scene:
         """Let things go on for a while."""
         time.sleep(self.random.uniform(low, high))
 
+    def let_recover(self, *, seconds: float) -> None:
+        """Wait until as many jobs start as before the last fault, at most so long."""
+        deadline = time.monotonic() + seconds
+        while self._last_return().full_rate is None and time.monotonic() < deadline:
+            time.sleep(0.5)
+
+    def _last_return(self) -> Return:
+        effects, faults = read(self.folder / "effects", Effect), read(self.folder / "faults.jsonl", Fault)
+        return returns(History(asked=[], effects=effects, changes=[], faults=faults[-1:], clocks=[]))[0]
+
     def sample_clock(self) -> None:
         """Note what the server's clock shows: this machine's."""
         self._clocks.append(Clock(at=now(), wall=time.time()))
@@ -169,6 +183,28 @@ class Scene:
             yield
         finally:
             self.note(kind, target, began=began, ended=now(), detail=detail)
+
+    @contextmanager
+    def struck(self, kind: str, worker: int) -> Iterator[None]:
+        """Note what is done to a worker from here to the end; the processes that it has started end with it."""
+        began, others = now(), self.house.children_of(worker)
+        try:
+            yield
+        finally:
+            for pid in others:
+                self.note(f"{kind} of its worker", f"pid {pid}", began=began, ended=now() + ORPHAN_SECONDS)
+            self.note(kind, f"pid {worker}", began=began, ended=now())
+
+    def a_worker(self) -> int:
+        """Return a worker, once all of them are at work: who was struck before is back."""
+
+        def look() -> bool:
+            registered = {pid for (pid,) in self.server.query(AT_WORK)}
+            workers = self.house.processes("worker")
+            return len(workers) == self.setup.workers and registered.issuperset(workers)
+
+        assert wait_for(look, seconds=60), "the workers do not come back"
+        return self.random.choice(sorted(self.house.processes("worker")))
 
     def note(self, kind: str, target: str, *, began: float, ended: float, detail: str = "") -> None:
         """Note a fault that has been."""

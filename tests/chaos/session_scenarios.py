@@ -14,7 +14,8 @@ from tests.chaos.producer import Mix
 from tests.chaos.scenario import Result, Scenario
 from tests.chaos.scene import Scene, Setup
 
-STORM_SECONDS = 5.0
+STORM_SECONDS = 4.0
+RECOVERY_SECONDS = 10.0
 EVERY_SECONDS = 0.1
 AT_RANDOM = " FROM pg_stat_activity WHERE application_name LIKE 'onthedot%' ORDER BY random() LIMIT 2"
 LISTENERS = (
@@ -42,7 +43,7 @@ def storm(scene: Scene, function: str) -> None:
                 time.sleep(EVERY_SECONDS)
             session.execute(LISTENERS)
     scene.notes.append(f"struck {struck} times")
-    scene.pause(3.0, 4.0)
+    scene.let_recover(seconds=RECOVERY_SECONDS)
 
 
 def take_all_slots(scene: Scene) -> None:
@@ -58,7 +59,7 @@ def take_all_slots(scene: Scene) -> None:
                 first.execute(ALL)
                 _take_what_is_free(scene, taken)
                 time.sleep(EVERY_SECONDS)
-    scene.pause(6.0, 8.0)
+    scene.let_recover(seconds=RECOVERY_SECONDS)
 
 
 def forbid_writing(scene: Scene) -> None:
@@ -75,7 +76,7 @@ def forbid_writing(scene: Scene) -> None:
             _until_ready_is(scene, 200)
         if "read-only" not in said:
             raise RuntimeError(f"/readyz says {said}")
-    scene.pause(5.0, 6.0)
+    scene.let_recover(seconds=RECOVERY_SECONDS)
 
 
 def unavailable(result: Result) -> Iterator[str]:
