@@ -48,9 +48,9 @@ async def process(
     by_index_only: bool = False,
 ) -> AsyncIterator[Process]:
     """Open the parts of the process `name`, keep its clock right, and close everything at the end."""
-    line, stop, hurry = SupervisorLine.from_env(), asyncio.Event(), asyncio.Event()
+    line = SupervisorLine.from_env()
     line.exit_with_parent(grace_seconds=settings.grace_seconds)
-    _set_by_signals(stop, hurry)
+    stop, hurry = _set_by_signals()
     dsn = settings.database_url or ""
     async with AsyncExitStack() as stack:
         clock = DatabaseClock()
@@ -77,21 +77,17 @@ async def process(
         stack.push_async_callback(keeping.stop)
         primary = await _watched(primary_of(dsn), keeping, stack)
         yield Process(
-            dsn=dsn,
-            primary=primary,
-            pool=pool,
-            clock=clock,
-            line=line,
-            stop=stop,
-            hurry=hurry,
-            stack=stack,
-        )
+            dsn=dsn, primary=primary, pool=pool, clock=clock, line=line, stop=stop, hurry=hurry, stack=stack
+        )  # fmt: skip
 
 
-def _set_by_signals(stop: asyncio.Event, hurry: asyncio.Event) -> None:
+def _set_by_signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """Return what the first SIGTERM or SIGINT sets, and what those after it do."""
+    stop, hurry = asyncio.Event(), asyncio.Event()
     asked = chain([stop], repeat(hurry))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, lambda: next(asked).set())
+    return stop, hurry
 
 
 async def _watched(primary: Primary, keeping: Loop, stack: AsyncExitStack) -> Primary:

@@ -100,8 +100,7 @@ def compose_worker(
     Its parts call each other; who is called before it exists is called by name.
     """
     executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
-    identity = _identity(settings)
-    main_loop = asyncio.get_running_loop()
+    identity, main_loop = _identity(settings), asyncio.get_running_loop()
 
     def on_lost(lost: set[LeaseId]) -> None:
         main_loop.call_soon_threadsafe(worker.on_lost, lost)
