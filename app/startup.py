@@ -1,7 +1,9 @@
-"""What keeps a process from starting, in one line that names the setting and the remedy."""
+"""What keeps a process from starting, in one line that names the setting and the remedy; and exit statuses."""
 
 CANNOT_START = 78
 """Exit status of a process that will fail again however often it is started (`EX_CONFIG` of sysexits.h)."""
+START_AGAIN = 75
+"""Exit status of a process that has ended itself, in good order, to be replaced by a new one (`EX_TEMPFAIL`)."""
 
 
 class CannotStart(Exception):

@@ -69,8 +69,7 @@ def _run(name: str) -> Callable[..., int]:
                 f"set ONTHEDOT_DATABASE_URL; `onthedot serve` starts `onthedot {name}` with its own"
             )
         server = importlib.import_module(f"app.server.{name}")
-        uvloop.run(getattr(server, f"run_{name}")(settings, **flags))
-        return 0
+        return uvloop.run(getattr(server, f"run_{name}")(settings, **flags)) or 0
 
     return run
 
@@ -133,6 +132,11 @@ def _outcome(run: Callable[[Settings], int], settings: Settings) -> int:
     except CannotStart as error:
         sys.stderr.write(f"onthedot: {error}\n")
         return error.status
+    except click.ClickException:
+        raise
+    except Exception:  # raised further, it would wait for threads that never return
+        log.exception("onthedot has failed", extra={"event": "failed"})
+        return 1
 
 
 def _exit(status: int) -> None:

@@ -13,6 +13,7 @@ COLUMNS = (
     Column("HOST", "host"),
     Column("PID", "pid"),
     Column("STATE", "state"),
+    Column("WHY", "drain_reason"),
     Column("RUNNING", "running"),
     Column("SLOTS", "slots"),
     Column("QUEUES", "queues"),

@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from app.process import Process
@@ -14,11 +13,9 @@ from app.worker.handlers.http import HttpHandler
 from app.worker.handlers.isolated import IsolatedHandler
 from app.worker.handlers.python import PythonHandler
 from app.worker.handlers.shell import ShellHandler
+from app.worker.handlers.threads import TaskThreads
 from app.worker.isolation.launcher import Launcher
 from app.worker.isolation.server_line import ForkServerFailed
-
-SPARE_THREADS = 1000
-"""For functions that ignore their timeout: each keeps a thread until it returns."""
 
 
 async def handler_registry(
@@ -32,8 +29,8 @@ async def handler_registry(
     if settings.allow_shell or any(options_of(function).isolation for function in functions.values()):
         await _start(launcher)
     shell = ShellHandler(launcher, environment=command_environment()) if settings.allow_shell else None
-    threads = ThreadPoolExecutor(settings.concurrency + SPARE_THREADS, thread_name_prefix="task")
-    own.stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    threads = TaskThreads(settings.concurrency)
+    own.stack.callback(threads.close)
     return HandlerRegistry(
         python=PythonHandler(threads),
         isolated=IsolatedHandler(launcher),

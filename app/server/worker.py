@@ -22,6 +22,7 @@ from app.process import Process, process
 from app.server.handlers import handler_registry, task_functions
 from app.server.suspects import for_one, suspect_keeper
 from app.settings import Settings
+from app.startup import START_AGAIN
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
 from app.worker.leases import LeaseKeeper
@@ -39,8 +40,11 @@ HANDLER_MAY_THINK_SECONDS = 600.0
 """Between two statements in `ctx.transaction`; a frozen worker does not hold its locks for longer."""
 
 
-async def run_worker(settings: Settings, *, suspects: bool = False) -> None:
-    """Claim and run executions until SIGTERM, then drain; `suspects`: what must run alone, until there is no more."""
+async def run_worker(settings: Settings, *, suspects: bool = False) -> int:
+    """Claim and run executions until SIGTERM, then drain; `suspects`: what must run alone, until there is no more.
+
+    Returns the exit status.
+    """
     settings = for_one(settings) if suspects else settings
     sys.path.insert(0, str(Path.cwd()))  # task modules lie where `onthedot` was started
     functions = task_functions(settings)
@@ -51,6 +55,7 @@ async def run_worker(settings: Settings, *, suspects: bool = False) -> None:
         effects = EffectStore(await _transaction_pool(settings, own))
         worker = compose_worker(settings, own, registry, effects, alone=suspects)
         end_with_timeline(own, worker)
+        end_with_stuck_threads(own, worker, registry)
         parts: list[Worker | SuspectKeeper] = (
             [worker] if suspects else [worker, suspect_keeper(settings, own, worker)]
         )
@@ -63,6 +68,7 @@ async def run_worker(settings: Settings, *, suspects: bool = False) -> None:
         await own.stop.wait()
         await listening.stop()
         await asyncio.gather(*(part.stop() for part in parts))
+    return START_AGAIN if worker.has_retired else 0
 
 
 async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
@@ -173,6 +179,18 @@ def end_with_timeline(own: Process, worker: Worker) -> None:
         own.stop.set()
 
     own.primary.when_promoted(lambda: main_loop.call_soon_threadsafe(end))
+
+
+def end_with_stuck_threads(own: Process, worker: Worker, registry: HandlerRegistry) -> None:
+    """Have this process replaced when too many functions ignore their timeouts: a thread cannot be killed."""
+
+    def end(number: int) -> None:
+        worker.retire(
+            f"functions go on in their threads after their timeouts, and a thread cannot be killed: {number}"
+        )
+        own.stop.set()
+
+    registry.when_stuck(end)
 
 
 def _claimer(

@@ -71,6 +71,7 @@ class LeaseKeeper:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="leases", daemon=True)
         self.draining = False
+        self._why_draining: str | None = None
 
     def start(self) -> None:
         """Start the thread."""
@@ -81,6 +82,10 @@ class LeaseKeeper:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
+
+    def drain(self, why: str) -> None:
+        """Have the registry say, within seconds, that this worker claims nothing more, and why."""
+        self.draining, self._why_draining, self._next_beat = True, why, 0.0
 
     def hold(self, lease: HeldLease) -> None:
         """Keep this lease alive from now on."""
@@ -140,15 +145,25 @@ class LeaseKeeper:
     async def _beat(self, connection: Connection, now: float) -> None:
         if now >= self._next_beat:
             running = len(self._held)
-            asked = await beat(connection, self._worker, running=running, draining=self.draining)
+            asked = await self._say(connection, running=running)
             self.draining = self.draining or asked
             self._next_beat = now + HEARTBEAT_SECONDS
+
+    async def _say(self, connection: Connection, *, running: int, stopped: bool = False) -> bool:
+        return await beat(
+            connection,
+            self._worker,
+            running=running,
+            draining=self.draining or stopped,
+            why_draining=self._why_draining,
+            stopped=stopped,
+        )
 
     async def _sign_off(self) -> None:
         try:
             async with asyncio.timeout(3):
                 connection = await self._connected()
-                await beat(connection, self._worker, running=0, draining=True, stopped=True)
+                await self._say(connection, running=0, stopped=True)
                 await connection.close()
         except Exception:
             log.warning("could not sign off; the registry will show this worker as lost", exc_info=True)

@@ -54,6 +54,7 @@ class Worker:
         self._hints = hints
         self._grace_seconds = grace_seconds
         self._hurry = hurry
+        self.has_retired = False
         self._claiming = Loop("claim", claimer.tick, interval_seconds=poll_seconds, max_backoff_seconds=1.0)
         self._cancelling = Loop("cancels", self._look_for_cancels, interval_seconds=poll_seconds)
         self._settling = Loop(
@@ -82,6 +83,13 @@ class Worker:
         await self._settling.stop()
         await self._hints.close()
         await asyncio.to_thread(self._leases.stop)
+
+    def retire(self, why: str) -> None:
+        """Claim nothing more from now on: this process is not what it should be, and `stop` is to follow."""
+        if not self.has_retired:
+            log.error("this worker is to be replaced: %s", why, extra={"event": "worker_retires"})
+        self.has_retired = True
+        self._leases.drain(why)
 
     def give_up(self) -> None:
         """Let go of everything and write nothing more about it: the timeline it was claimed on is over, and on the

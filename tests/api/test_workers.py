@@ -54,7 +54,7 @@ async def test_a_heartbeat_tells_the_state(
     found = answer.json()
     assert found["state"] == state
     assert (found["host"], found["pid"], found["queues"], found["labels"]) == ("host-a", 7, ["general"], {})
-    assert (found["slots"], found["running"]) == (100, 3)
+    assert (found["slots"], found["running"], found["drain_reason"]) == (100, 3, None)
     assert str(worker_id) in await listed(site)
 
 

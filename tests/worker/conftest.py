@@ -26,7 +26,7 @@ from app.domain.statuses import FINAL
 from app.domain.stored_schedule import schedule_columns
 from app.process import Process
 from app.server.handlers import handler_registry, task_functions
-from app.server.worker import compose_worker, end_with_timeline
+from app.server.worker import compose_worker, end_with_stuck_threads, end_with_timeline
 from app.settings import Settings, variable
 from app.tasks import Handler
 from app.worker.output import OutputCapture
@@ -79,6 +79,7 @@ class Bench:
         registry = await handler_registry(given, own, self.functions | task_functions(given))
         worker = compose_worker(given, own, registry, EffectStore(self.pool), alone=alone)
         end_with_timeline(own, worker)
+        end_with_stuck_threads(own, worker, registry)
         return worker
 
     async def task(self, handler: str, **columns: object) -> str:

@@ -103,9 +103,15 @@ def die(ctx: Context) -> None:
 def hoard(ctx: Context) -> int:
     """Take memory, at once or bit by bit."""
     if ctx.parameters.get("how") == "bits":
-        kept = []
-        while True:
-            kept.append(object())
+        kept: Any = None
+        sizes = [2**20, 2**14, *range(512, 0, -16)]
+        for size in sizes:  # at the end not even little is left to tell it with
+            try:
+                while True:
+                    kept = (kept, bytes(size))
+            except MemoryError:
+                if size == sizes[-1]:
+                    raise
     return len(bytearray(ctx.parameters["mb"] * 2**20)) // 2**20
 
 

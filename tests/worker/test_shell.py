@@ -13,6 +13,7 @@ import pytest
 from app.db.reads.executions import ExecutionView
 from app.domain.statuses import Status
 from app.worker.isolation.launcher import KILL_AFTER_SECONDS
+from tests.life.processes import has_ended
 from tests.worker.conftest import Bench
 from tests.worker.test_isolation import gone, said_pids
 from tests.worker.test_worker import cancel
@@ -220,14 +221,25 @@ async def test_one_that_ignores_sigterm_is_killed_with_its_group(bench: Bench) -
     assert (execution.completed_at - execution.started_at).total_seconds() >= KILL_AFTER_SECONDS
 
 
-async def test_a_daemon_that_holds_the_output_keeps_no_attempt_waiting(bench: Bench) -> None:
-    execution = await end_of(bench, "sh -c 'setsid sleep 600 & echo pids $!; exit 0'", timeout_seconds=30)
+async def test_a_daemon_that_holds_the_output_keeps_no_attempt_waiting(bench: Bench, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    daemon = f'setsid sh -c "echo pids \\$\\$; echo > {there}; exec sleep 600"'
+    command = f"sh -c '{daemon} & until test -e {there}; do sleep 0.01; done'"
+
+    execution = await end_of(bench, command, timeout_seconds=30)
 
     [pid] = await said_pids(bench, execution.execution_id)
-
     assert execution.status is Status.COMPLETED
+    assert not has_ended(pid)
     psutil.Process(pid).send_signal(signal.SIGKILL)
     await gone(pid)
+
+
+async def test_a_command_has_no_file_descriptors_but_the_three(bench: Bench) -> None:
+    execution = await end_of(bench, "ls /proc/self/fd")
+
+    open_ones = [line.message for line in await bench.log(execution.execution_id)]
+    assert open_ones == ["0", "1", "2", "3"]  # the last one is that of the folder
 
 
 async def test_what_it_leaves_in_its_group_ends_with_it(bench: Bench) -> None:

@@ -53,6 +53,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_at: datetime
     started_at: datetime
     stopped_at: datetime | None
+    drain_reason: str | None
+    """Why it has stopped claiming by itself; None where somebody else wanted it to, or nobody does."""
 
 
 class StateCount(msgspec.Struct, frozen=True):

@@ -20,9 +20,18 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
 
 
 async def beat(
-    connection: Connection, worker: WorkerIdentity, *, running: int, draining: bool, stopped: bool = False
+    connection: Connection,
+    worker: WorkerIdentity,
+    *,
+    running: int,
+    draining: bool,
+    why_draining: str | None = None,
+    stopped: bool = False,
 ) -> bool:
-    """Say that the worker lives and what it carries; return whether it shall drain."""
+    """Say that the worker lives and what it carries; return whether it shall drain.
+
+    `why_draining`: what has made it stop claiming by itself; what it has said once stays.
+    """
     asked_to_drain: bool = await connection.fetchval(
         load("heartbeat"),
         worker.worker_id,
@@ -34,5 +43,6 @@ async def beat(
         running,
         draining,
         stopped,
+        why_draining,
     )
     return asked_to_drain

@@ -33,6 +33,7 @@ workers = Table(
     Column("started_at", timestamptz, nullable=False),
     Column("heartbeat_at", timestamptz, nullable=False),
     Column("stopped_at", timestamptz),
+    Column("drain_reason", Text),
     Index("workers_alive", "heartbeat_at", postgresql_where=text("stopped_at IS NULL")),
 )
 

@@ -40,6 +40,10 @@ class HandlerRegistry:
         self._functions = functions
         self._resolved: dict[str, Runnable] = {}
 
+    def when_stuck(self, act: Callable[[int], object]) -> None:
+        """Have this called, with their number, when too many functions go on after their attempts were given up."""
+        self._python.threads.when_too_many(act)
+
     def resolve(self, execution_handler: str) -> Runnable:
         """Return what runs it. Raises `HandlerUnavailable`, which is never retried."""
         known = self._resolved.get(execution_handler)

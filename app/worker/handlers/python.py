@@ -1,22 +1,21 @@
 """Functions registered with `@task`: `async def` in the event loop, `def` in a thread."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from app.tasks import Context, Handler
 from app.worker.attempt import Attempt
+from app.worker.handlers.threads import TaskThreads
 
 
 class PythonHandler:
-    """Calls registered functions. `threads` must offer more threads than executions run at once: a function
-    that ignores its timeout keeps its thread, and must not keep somebody else's."""
+    """Calls registered functions."""
 
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
-        self._threads = threads
+    def __init__(self, threads: TaskThreads) -> None:
+        self.threads = threads
 
     def bind(self, function: Handler) -> Callable[[Attempt], Awaitable[object]]:
         """Return what runs this function for an attempt, with its output captured."""
@@ -31,10 +30,7 @@ class PythonHandler:
     async def _thread(self, function: Handler, attempt: Attempt) -> object:
         with attempt.log.capturing():
             here = copy_context()
-        outcome = asyncio.get_running_loop().run_in_executor(
-            self._threads, here.run, _call, function, attempt.context
-        )
-        value, error = await outcome
+        value, error = await self.threads.run(partial(here.run, _call, function, attempt.context))
         if error is not None:
             raise error
         return value

@@ -21,7 +21,7 @@ from app.domain.failures import ErrorDescription, RemoteError
 from app.domain.recordable import recordable
 from app.tasks import Context, Handler
 from app.worker.capture import Level, Stream
-from app.worker.isolation.limits import limit_memory, use_reserve
+from app.worker.isolation.limits import limit_memory
 from app.worker.isolation.messages import (
     Answer,
     Function,
@@ -175,7 +175,6 @@ class FunctionRun:
         try:
             return Returned(recordable(self._call()))
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is an outcome
-            use_reserve()
             if isinstance(error, MemoryError) and not error.args:
                 error.args = (f"the process has reached its limit of {self._order.memory_mb} MB",)
             return Raised(ErrorDescription.of(error))

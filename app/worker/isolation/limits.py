@@ -7,8 +7,6 @@ import signal
 import sys
 
 MIB = 2**20
-RESERVE_BYTES = 16 * MIB
-"""What is left to a function that has used up its memory, so that it can say so."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -21,15 +19,8 @@ def limit_memory(memory_mb: int) -> None:
     reserves hundreds of MiB that it never uses. Shared memory escapes it. Linux enforces it, macOS does not.
     """
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = memory_mb * MIB
-    hard = wanted + RESERVE_BYTES if most == resource.RLIM_INFINITY else min(most, wanted + RESERVE_BYTES)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, hard), hard))
-
-
-def use_reserve() -> None:
-    """Let this process have the rest."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    limit = memory_mb * MIB if most == resource.RLIM_INFINITY else min(most, memory_mb * MIB)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def end_with(parent_pid: int) -> None:
