@@ -13,6 +13,7 @@ from app.domain.access import Actor
 BOOTSTRAP = Actor("system:bootstrap")
 RESUMER = Actor("system:resumer")
 RETENTION = Actor("system:retention")
+ZONE_RULES = Actor("system:zone_rules")
 """Parts of onthedot that change what people have defined. Deletes by retention are not audited one by one."""
 
 _ACT_AS = """SELECT set_config('onthedot.actor', $1, true), set_config('onthedot.request_id', $2, true),

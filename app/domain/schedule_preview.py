@@ -13,11 +13,12 @@ from app.domain.stored_schedule import JobSchedule, schedule_columns
 from app.domain.timezones import Zone, resolve
 
 
-class ZoneNames(msgspec.Struct, frozen=True):
-    """The time zone as it was asked for, and the IANA name it stands for."""
+class ZoneNames(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The time zone as it was asked for, the IANA name it stands for, and, for a link, where that leads."""
 
     requested: str
     resolved: str
+    target: str | None = None
 
 
 class SchedulePreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ def preview(spec: JobSchedule, *, now: datetime, count: int, aliases: Mapping[st
     return SchedulePreview(
         occurrences=next_occurrences(schedule, after=now, count=count),
         description=describe(schedule, zone),
-        timezone=ZoneNames(zone.requested, zone.resolved),
+        timezone=ZoneNames(zone.requested, zone.resolved, zone.link_target),
         warnings=[*warnings_of(schedule, zone, now=now), *_of_wall_time(spec, schedule, zone)],
     )
 

@@ -59,6 +59,11 @@ class Zone(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     info: ZoneInfo
 
+    @property
+    def link_target(self) -> str | None:
+        """Return where a link leads; None for a zone that stands for itself."""
+        return self.target if self.target != self.resolved else None
+
     def wall(self, instant: datetime) -> datetime:
         """Return what the clock on the wall shows at `instant` (naive; `fold` is 1 in a second pass)."""
         return instant.astimezone(self.info).replace(tzinfo=None)

@@ -32,11 +32,12 @@ class Materializer:
         return max(planned) == JOBS_AT_ONCE
 
     async def _plan_shard(self, shard: int) -> int:
-        result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self._plan)
+        result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self.plan)
         self._hints.announce(result.created)
         return result.jobs
 
-    def _plan(self, job: DueJob) -> Plan:
+    def plan(self, job: DueJob) -> Plan:
+        """Say what is created of a job now; one that cannot be read is left for later."""
         policy = MisfirePolicy(Misfire(job.misfire), job.misfire_grace_seconds)
         try:
             return plan(

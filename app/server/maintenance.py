@@ -10,6 +10,7 @@ from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
 from app.db.stores.schedules import ScheduleStore
+from app.db.stores.zone_rules import ZoneRulesStore
 from app.domain.budget import POLL_SECONDS
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
@@ -17,6 +18,7 @@ from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
 from app.maintenance.retention import Retention
 from app.maintenance.rollups import Rollups
+from app.maintenance.zone_rules import ZoneRules
 from app.process import process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
@@ -25,6 +27,8 @@ MAINTENANCE_CONNECTIONS = 2
 PARTITIONS_EVERY_SECONDS = 3600.0
 RETENTION_EVERY_SECONDS = 600.0
 ROLLUPS_EVERY_SECONDS = 5.0
+ZONE_RULES_EVERY_SECONDS = 60.0
+"""They change with the program; after the first look there is nothing to do."""
 
 
 async def run_maintenance(settings: Settings) -> None:
@@ -43,6 +47,7 @@ async def run_maintenance(settings: Settings) -> None:
             hints=hints,
         )
         days = settings.retention_days
+        zone_rules = ZoneRules(ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan)
         retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
         reaper = Reaper(executions=executions, hints=hints, lease_seconds=settings.lease_seconds)
         planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
@@ -53,6 +58,7 @@ async def run_maintenance(settings: Settings) -> None:
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
             Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
+            Loop("zone rules", zone_rules.tick, interval_seconds=ZONE_RULES_EVERY_SECONDS),
             Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),
             Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=PARTITIONS_EVERY_SECONDS),
             Loop("retention", retention.tick, interval_seconds=RETENTION_EVERY_SECONDS),

@@ -20,7 +20,7 @@ _BESIDE_THE_POINT = frozenset({"version", "created_at", "is_active"})
 """Columns that say nothing about a change that the row does not say itself."""
 
 _DEEDS = {"create": "created", "update": "changed", "delete": "deleted", "cancel": "cancelled", "retry": "ran again",
-          "run": "ran"}  # fmt: skip
+          "run": "ran", "replan": "planned anew"}  # fmt: skip
 
 
 def rfc3339(instant: datetime) -> str:

@@ -17,6 +17,7 @@ SCHEDULE = {
     "every": None,
     "timezone": "UTC",
     "timezone_requested": "UTC",
+    "timezone_target": "Etc/UTC",
     "gap": "run_after_gap",
     "fold": "first",
     "starts_at": None,
@@ -167,7 +168,18 @@ async def test_a_recurring_job_keeps_its_zone_and_policies(site: Site) -> None:
 
     assert (policies | {"type": "RECURRING", "expression": "30 2 * * *"}).items() <= found["schedule"].items()
     assert found["schedule"]["timezone"] == found["schedule"]["timezone_requested"] == "US/Pacific"
+    assert found["schedule"]["timezone_target"] == "America/Los_Angeles"
     assert len(found["next_occurrences"]) == 5
+
+
+async def test_a_job_whose_zone_this_version_does_not_know_is_shown_without_instants(site: Site) -> None:
+    job = await site.job("renamed", schedule={"type": "RECURRING", "expression": "0 2 * * *"})
+    await site.pool.execute(
+        "UPDATE onthedot.jobs SET timezone = 'Mars/Olympus' WHERE job_id = $1", UUID(job["job_id"])
+    )
+    found = await site.get(f"/jobs/{job['job_id']}")
+
+    assert (found.status_code, found.json()["next_occurrences"]) == (200, [])
 
 
 async def test_large_and_unusual_but_legal_values_read_back_as_sent(site: Site) -> None:

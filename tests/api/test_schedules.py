@@ -52,6 +52,15 @@ async def test_the_example_of_the_contract(site: Site) -> None:
     }
 
 
+async def test_a_link_is_shown_with_where_it_leads(site: Site) -> None:
+    schedule = DAILY | {"timezone": "US/Pacific"}
+    answer = await site.post("/schedules/preview", {"schedule": schedule})
+
+    assert answer.json()["timezone"] == {
+        "requested": "US/Pacific", "resolved": "US/Pacific", "target": "America/Los_Angeles",
+    }  # fmt: skip
+
+
 async def test_it_tells_five_instants_from_now_on_and_stores_nothing(site: Site) -> None:
     before = await site.counts()
     answer = await site.post("/schedules/preview", {"schedule": {"type": "INTERVAL", "every": 60}})

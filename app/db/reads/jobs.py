@@ -14,16 +14,17 @@ from app.db.reads.paging import Page, Window, older_than
 from app.db.tables import jobs
 from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
-from app.domain.errors import NotFound
+from app.domain.errors import InvalidInput, InvalidTimezone, NotFound
 from app.domain.ids import shard_of
 from app.domain.jobs import NewJob
 from app.domain.schedule import next_occurrences
 from app.domain.stored_schedule import SCHEDULE_FIELDS, stored_schedule
+from app.domain.timezones import resolve
 
 NEXT_OCCURRENCES = 5
 
 
-class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A schedule as it is read back."""
 
     type: str
@@ -33,6 +34,8 @@ class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
     timezone: str
     timezone_requested: str
+    timezone_target: str | None = None
+    """Where `timezone` leads if it is a link, such as US/Pacific."""
     gap: str
     fold: str
     starts_at: datetime | None
@@ -141,9 +144,17 @@ def _view(values: Mapping[str, Any], now: datetime) -> JobView:
     schedule = ScheduleView(
         type=values["schedule_type"],
         every=values["every_seconds"],
+        timezone_target=_target(values["timezone"]),
         **{name: values[name] for name in _SCHEDULE},
     )
     return JobView(**{name: values[name] for name in _PLAIN}, schedule=schedule, next_occurrences=upcoming)
+
+
+def _target(timezone: str) -> str | None:
+    try:
+        return resolve(timezone).link_target
+    except InvalidTimezone:  # this version's tzdata lacks it
+        return None
 
 
 def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:
@@ -154,5 +165,13 @@ def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:
         case "ONCE":
             return [values["scheduled_time"]] if values["scheduled_time"] > now else []
         case _:
-            schedule = stored_schedule(**{name: values[name] for name in SCHEDULE_FIELDS})
-            return next_occurrences(schedule, after=now, count=NEXT_OCCURRENCES)
+            return _next(values, now)
+
+
+def _next(values: Mapping[str, Any], now: datetime) -> list[datetime]:
+    """Return the coming instants; none where this version cannot read the schedule: the job is shown all the same."""
+    try:
+        schedule = stored_schedule(**{name: values[name] for name in SCHEDULE_FIELDS})
+    except InvalidInput:
+        return []
+    return next_occurrences(schedule, after=now, count=NEXT_OCCURRENCES)

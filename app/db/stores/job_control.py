@@ -12,7 +12,7 @@ from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
-from app.db.stores.schedules import advance, note_passed_over, store_plans
+from app.db.stores.schedules import advance, begun_of, drop_planned, note_passed_over, store_plans
 from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
@@ -77,7 +77,7 @@ class JobControl:
         async with acting_in(self._pool, actor) as connection:
             job = await _lock(connection, job_id)
             if job["schedule_type"] in REPEATING:
-                await connection.fetch(load("drop_planned"), job["shard"], job_id, job["now"])
+                await drop_planned(connection, job["shard"], job_id, after=job["now"])
             await connection.fetch(load("cancel_planned"), job["shard"], job_id, error)
             await connection.execute(load("delete_job"), job["shard"], job_id)
             return Changed(await _begun(connection, job_id), [])
@@ -129,8 +129,8 @@ class JobControl:
         """Plan a repeating job from now or the end of its pause on, after whatever of it has begun."""
         shard, job_id, now = before["shard"], before["job_id"], before["now"]
         since = _counts_since(before, after)
-        begun = await connection.fetch(load("begun_of_job"), shard, job_id)
-        watermark = max([since, *(row["scheduled_time"] for row in begun)])
+        begun = await begun_of(connection, shard, job_id)
+        watermark = max([since, *(instant for _, instant in begun)])
         if not before["is_active"] and before["schedule_type"] in REPEATING:
             watermark = max(watermark, before["materialized_until"])
             await _note_paused(connection, before, until=since)
@@ -160,10 +160,10 @@ async def _write(connection: Connection, after: dict[str, Any]) -> None:
 async def _take_back(connection: Connection, job: asyncpg.Record, *, whole: bool) -> None:
     """Delete what is planned ahead; if `whole`, what is due and waits too, whose instants become `paused`."""
     shard, job_id, now = job["shard"], job["job_id"], job["now"]
-    await connection.fetch(load("drop_planned"), shard, job_id, now)
+    await drop_planned(connection, shard, job_id, after=now)
     if whole:
         epoch = datetime.fromtimestamp(0, tz=now.tzinfo)
-        overdue = sorted(row[0] for row in await connection.fetch(load("drop_planned"), shard, job_id, epoch))
+        overdue = await drop_planned(connection, shard, job_id, after=epoch)
         await _note(connection, job, paused_instants(overdue))
 
 
@@ -175,7 +175,7 @@ async def _bring_in_line(
 
 
 async def _begun(connection: Connection, job_id: UUID) -> list[UUID]:
-    return [row[0] for row in await connection.fetch(load("begun_of_job"), shard_of(job_id), job_id)]
+    return [execution_id for execution_id, _ in await begun_of(connection, shard_of(job_id), job_id)]
 
 
 def _counts_since(before: asyncpg.Record, after: dict[str, Any]) -> datetime:

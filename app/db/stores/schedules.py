@@ -76,6 +76,19 @@ async def store_plans(
     return created
 
 
+async def drop_planned(
+    connection: Connection, shard: int, job_id: UUID, *, after: datetime
+) -> list[datetime]:
+    """Take back what a locked job has planned after an instant and nobody has begun; return the instants."""
+    rows = await connection.fetch(load("drop_planned"), shard, job_id, after)
+    return sorted(row["scheduled_time"] for row in rows)
+
+
+async def begun_of(connection: Connection, shard: int, job_id: UUID) -> list[tuple[UUID, datetime]]:
+    """Return a locked job's live executions that have begun, and their instants."""
+    return [(row[0], row[1]) for row in await connection.fetch(load("begun_of_job"), shard, job_id)]
+
+
 async def advance(
     connection: Connection, shard: int, marks: Sequence[tuple[UUID, datetime, datetime | None]]
 ) -> None:

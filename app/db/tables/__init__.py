@@ -3,7 +3,7 @@
 from app.db.tables.audit import audit_log
 from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, tasks, zone_aliases
 from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
-from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers
+from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
 from app.db.tables.metadata import metadata
 from app.db.tables.people import api_keys, login_tokens, sessions, users
 
@@ -29,4 +29,5 @@ __all__ = [
     "users",
     "workers",
     "zone_aliases",
+    "zone_rules",
 ]

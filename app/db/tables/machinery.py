@@ -60,6 +60,14 @@ rollup_state = Table(
     Column("rolled_until", timestamptz, nullable=False),
 )
 
+zone_rules = Table(
+    "zone_rules",
+    metadata,
+    Column("only_row", Boolean, primary_key=True),
+    Column("version", Text, nullable=False),
+    Column("applied_at", timestamptz, nullable=False),
+)
+
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
