@@ -4,10 +4,10 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
-SQL = Path(__file__).parent.parent / "sql" / "0004_zone_rules.sql"
+SQL = Path(__file__).parent.parent / "sql" / "0005_zone_rules.sql"
 
 
 def upgrade() -> None:
