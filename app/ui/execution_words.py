@@ -90,10 +90,10 @@ def deaths(story: ExecutionStory) -> str | None:
         return None
     left = POISON_AT - execution.worker_deaths
     more = "another one ends" if left == 1 else f"{left} more end"
-    return (
-        f"{execution.worker_deaths} worker processes have ended while it ran; it runs alone now, in a process of its "
-        f"own. If {more}, it is not tried again."
-    )
+    seen = f"{execution.worker_deaths} worker processes have ended while it ran"
+    if not execution.attempt_number:
+        seen = "What it does again was poison"
+    return f"{seen}; it runs alone now, in a process of its own. If {more}, it is not tried again."
 
 
 def _end(story: ExecutionStory) -> str:
@@ -114,7 +114,7 @@ def _end(story: ExecutionStory) -> str:
 
 def _failed(story: ExecutionStory) -> str:
     execution = story.execution
-    if execution.error and execution.error.category == Category.POISON:
+    if execution.worker_deaths >= POISON_AT:
         return f"It is poison: {execution.worker_deaths} worker processes have ended while it ran."
     if execution.attempt_number < execution.max_attempts:
         kind = (execution.error.category if execution.error else Category.UNKNOWN).replace("_", " ")

@@ -208,6 +208,25 @@ async def test_only_what_has_ended_and_has_a_job_is_run_again(site: Site) -> Non
     assert {"trigger": "retry", "retried_from": str(ended), "status": "PENDING"}.items() <= execution.items()
 
 
+@pytest.mark.parametrize(("had", "begins_with"), [((3, 6), (0, 3)), ((4, 7), (2, 5))])
+async def test_what_was_poison_is_a_suspect_when_it_is_run_again(
+    site: Site, had: tuple[int, int], begins_with: tuple[int, int]
+) -> None:
+    job = await site.job("suspected")
+    names = ("worker_deaths", "max_attempts")
+    ended = await make_finished(
+        site.pool,
+        job_id=UUID(job["job_id"]),
+        status="FAILED",
+        task_id="suspected",
+        **dict(zip(names, had, strict=True)),
+    )
+    answer = await act(site, f"/executions/{ended}/actions/retry")
+    again = (await site.get(f"/executions/{answer.json()['execution_id']}")).json()
+
+    assert tuple(again[name] for name in names) == begins_with
+
+
 async def test_what_is_not_there_cannot_be_acted_on_and_a_viewer_acts_on_nothing(site: Site) -> None:
     job = await site.job("untouched", schedule=HOURLY)
     for method, path in (

@@ -93,7 +93,20 @@ MUTANTS = [
         "AND lease_expires_at < now()",
         "AND claimed_at < now()",
     ),
-    _sql("reaper that never gives up on poison", "reap_running", " AND worker_deaths < 3", ""),
+    _sql(
+        "reaper that never gives up on poison",
+        "reap_running",
+        " AND worker_deaths < 3",
+        "",
+        f"{STORE}::test_what_a_worker_lets_lapse_is_freed_retried_or_failed",
+    ),
+    _sql(
+        "reaper that leaves suspects lying",
+        "reap_running",
+        " AND worker_deaths < 3",
+        " AND worker_deaths < 2",
+        f"{STORE}::test_what_a_worker_lets_lapse_is_freed_retried_or_failed",
+    ),
     _sql(
         "reaper that counts no deaths",
         "reap_running",
@@ -102,7 +115,6 @@ MUTANTS = [
     ),
     _sql("a death that costs an attempt", "reap_running", "max_attempts = e.max_attempts + 1,", ""),
     _sql("a suspect claimed among others", "claim_due", " AND worker_deaths < 2", ""),
-    _sql("poison at the first death alone", "reap_poison", "worker_deaths >= 3", "worker_deaths >= 2"),
     _sql("arming twice begins twice", "arm", "(e.status = 'SCHEDULED')::int", "1"),
     _sql("what nobody armed can end", "settle", "       AND e.status = 'RUNNING'\n", ""),
     _sql(

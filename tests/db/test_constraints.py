@@ -10,9 +10,11 @@ import asyncpg
 import pytest
 
 from app.db.pools import Pool
+from app.db.queries import load
 from app.domain.access import Role
 from app.domain.ids import new_execution_id
 from app.domain.planning import Misfire
+from app.domain.poison import POISON_AT, SUSPECT_FROM
 from app.domain.retry import RetryPolicy
 from app.domain.schedule_spec import ScheduleType
 from app.domain.statuses import FINAL, LEASED, LIVE, READY, Disposition, Trigger
@@ -36,6 +38,7 @@ EXECUTIONS: Wrongs = {
     ],
     "executions_trigger_check": [("an unknown trigger", {"trigger": "manual"}, {"trigger": "whim"})],
     "executions_max_attempts_check": [("no attempt at all", {"max_attempts": 1}, {"max_attempts": 0})],
+    "executions_worker_deaths_check": [("fewer deaths than none", {}, {"worker_deaths": -1})],
     "executions_attempt_number_check": [("fewer attempts than none", {}, {"attempt_number": -1})],
     "executions_timeout_seconds_check": [
         ("no time to run in", {"timeout_seconds": 0.001}, {"timeout_seconds": 0.0})
@@ -218,6 +221,32 @@ async def test_the_words_of_the_code_are_those_of_the_database(pool: Pool, subte
                 f"onthedot.{index}",
             )
             assert _quoted(predicate) == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("executions_ready: worker_deaths < ", SUSPECT_FROM),
+        ("executions_suspects: worker_deaths >= ", SUSPECT_FROM),
+        ("claim_due: worker_deaths < ", SUSPECT_FROM),
+        ("claim_ahead: worker_deaths < ", SUSPECT_FROM),
+        ("claim_suspect: worker_deaths >= ", SUSPECT_FROM),
+        ("suspects: worker_deaths >= ", SUSPECT_FROM),
+        ("reap_running: worker_deaths < ", POISON_AT - 1),
+        ("reap_poison: worker_deaths >= ", POISON_AT - 1),
+        ("run_again: worker_deaths >= ", POISON_AT),
+    ],
+)
+async def test_statements_and_indexes_say_the_same_of_deaths_as_the_domain(
+    pool: Pool, text: str, number: int
+) -> None:
+    where, _, condition = text.partition(": ")
+    definition = await pool.fetchval(
+        "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = to_regclass($1)",
+        f"onthedot.{where}",
+    )
+
+    assert re.findall(rf"{condition}(\d+)", definition or load(where)) == [str(number)]
 
 
 async def _refusal(pool: Pool, table: str, row: Row) -> str | None:

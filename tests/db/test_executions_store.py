@@ -229,31 +229,39 @@ async def test_a_release_takes_back_the_attempt_that_had_not_begun(bench: Bench)
 
 async def test_what_a_worker_lets_lapse_is_freed_retried_or_failed(bench: Bench) -> None:
     lapsed: dict[str, Any] = {"lease_ends_in_seconds": -1, "lease_epoch": 4, "max_attempts": 3}
-    ahead, ahead_again, last, second, poison, alive = await bench.make(
+    ahead, ahead_again, last, second, alone, poison, alive = await bench.make(
         lapsed | {"status": "SCHEDULED"},
         lapsed | {"status": "SCHEDULED", "attempt_number": 1},
         lapsed | {"status": "RUNNING", "attempt_number": 3},
         lapsed | {"status": "RUNNING", "attempt_number": 2, "worker_deaths": 1, "max_attempts": 4},
+        lapsed | {"status": "RUNNING", "attempt_number": 3, "worker_deaths": 2, "max_attempts": 5},
         lapsed | {"status": "RUNNING", "attempt_number": 4, "worker_deaths": 3, "max_attempts": 6},
         {"status": "RUNNING"},
     )
-    lost = {execution_id: (await bench.live(execution_id))["worker_id"] for execution_id in (last, second)}
+    lost = {
+        execution_id: (await bench.live(execution_id))["worker_id"] for execution_id in (last, second, alone)
+    }
 
     reaped = await bench.store.reap(SHARDS[0], limit=500)
 
-    assert reaped.transitions == 5
+    assert reaped.transitions == 6
     assert [(x.shard, x.queue, x.priority) for x in reaped.ready] == [(SHARDS[0], "general", 2)] * 3
-    rows = [await bench.live(x) for x in (ahead, ahead_again, last, second, alive)]
+    rows = [await bench.live(x) for x in (ahead, ahead_again, last, second, alone, alive)]
     names = ("status", "attempt_number", "lease_epoch", "worker_deaths", "max_attempts")
     assert [tuple(row[name] for name in names) for row in rows] == [
         ("PENDING", 0, 5, 0, 3),
         ("RETRYING", 1, 5, 0, 3),
         ("RETRYING", 3, 5, 1, 4),
         ("RETRYING", 2, 5, 2, 5),
+        ("RETRYING", 3, 5, 3, 6),
         ("RUNNING", 1, 1, 0, 4),
     ]
     assert sorted(await bench.attempts()) == sorted(
-        [(last, 3, 4, lost[last], "lost"), (second, 2, 4, lost[second], "lost")]
+        [
+            (last, 3, 4, lost[last], "lost"),
+            (second, 2, 4, lost[second], "lost"),
+            (alone, 3, 4, lost[alone], "lost"),
+        ]
     )
     ended = await bench.finished(poison)
     assert await bench.live(poison) == {}

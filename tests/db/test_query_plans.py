@@ -88,6 +88,18 @@ async def test_the_peek_reads_a_row_a_place_however_many_wait_there(pool: Pool) 
     assert not any(node.get(name) for node in scans for name in removed)
 
 
+async def test_a_look_for_suspects_reads_nothing_where_there_are_none(pool: Pool) -> None:
+    await _fill_live(pool, shards=16)
+
+    plan = await _explain(pool, load("suspects"), ([], 1), analyze=True)
+
+    parents = await _declared_indexes(pool)
+    scans = [node for node in _nodes(plan) if node.get("Relation Name", "").startswith("executions_p")]
+    assert {parents[node["Index Name"]] for node in scans} == {"executions_suspects"}
+    assert sum(node["Actual Rows"] for node in scans) == 0
+    assert _buffers(plan) <= 2 * len(SHARDS)
+
+
 async def test_a_claim_at_its_mark_does_not_walk_over_what_is_gone(pool: Pool) -> None:
     now = await now_of(pool)
     await make_task(pool)

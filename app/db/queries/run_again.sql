@@ -2,16 +2,19 @@
 -- $1 shard (int2), $2 execution_id of the finished one (uuid), $3 execution_id of the new one (uuid),
 -- $4 scheduled_time (timestamptz)
 -- index: primary keys of execution_history and jobs. Its job must still exist: it owns what the new one may do.
--- What it had got for worker deaths was for that one alone.
+-- It begins without worker deaths, and without the attempts that these gave; but what was poison is a suspect from the
+-- start, else it would take down two workers with all that they run before it is one.
 -- FOR KEY SHARE: retention must not delete the job meanwhile. Parameters that are the job's no more are checked anew.
 INSERT INTO onthedot.executions
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, trigger, run_key, retried_from,
-        scheduled_time, due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id)
+        scheduled_time, due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id,
+        worker_deaths)
 SELECT h.shard, $3::uuid, h.job_id, h.user_id, h.task_id, h.queue, h.priority, 'PENDING', 'retry', $3::uuid::text,
        h.execution_id, $4::timestamptz, greatest($4::timestamptz, now()), greatest($4::timestamptz, now()),
        h.parameters, j.parameters_checked AND h.parameters = j.parameters, h.timeout_seconds,
-       h.max_attempts - h.worker_deaths, h.batch_id
+       h.max_attempts - h.worker_deaths + d.worker_deaths, h.batch_id, d.worker_deaths
   FROM onthedot.execution_history AS h
+ CROSS JOIN LATERAL (SELECT (CASE WHEN h.worker_deaths >= 4 THEN 2 ELSE 0 END)::int2 AS worker_deaths) AS d
   JOIN onthedot.jobs AS j ON j.shard = h.shard AND j.job_id = h.job_id
  WHERE h.shard = $1 AND h.execution_id = $2
    FOR KEY SHARE OF j
