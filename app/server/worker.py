@@ -86,7 +86,7 @@ async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
     return pool
 
 
-def _identity(settings: Settings) -> WorkerIdentity:
+def _identity(settings: Settings, *, alone: bool) -> WorkerIdentity:
     """Return who this worker is: another one after each start, wherever it runs."""
     return WorkerIdentity(
         worker_id=uuid4(),
@@ -95,6 +95,7 @@ def _identity(settings: Settings) -> WorkerIdentity:
         version=__version__,
         queues=settings.queues,
         slots=settings.concurrency,
+        suspects_only=alone,
     )
 
 
@@ -106,7 +107,7 @@ def compose_worker(
     Its parts call each other; who is called before it exists is called by name.
     """
     executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
-    identity, main_loop = _identity(settings), asyncio.get_running_loop()
+    identity, main_loop = _identity(settings, alone=alone), asyncio.get_running_loop()
 
     def on_lost(lost: set[LeaseId]) -> None:
         main_loop.call_soon_threadsafe(worker.on_lost, lost)

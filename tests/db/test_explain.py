@@ -156,6 +156,16 @@ async def test_taken_slots_and_foreign_workers_are_told(pool: Pool, explanations
     assert [reason.code for reason in full.reasons] == [ReasonCode.NO_CAPACITY]
 
 
+async def test_a_process_for_what_runs_alone_is_no_room_for_others(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await _work(pool, slots=2, running=2)
+    await _work(pool, slots=1, suspects_only=True)
+    found = await explanations.get(await make_execution(pool))
+
+    assert [reason.code for reason in found.reasons] == [ReasonCode.NO_CAPACITY]
+
+
 async def test_what_runs_alone_stands_in_no_line(pool: Pool, explanations: ExplanationReads) -> None:
     await _work(pool, slots=2, running=2)
     await make_execution(pool, due_in_seconds=-10)
@@ -233,6 +243,6 @@ async def _claimed(pool: Pool, made: list[UUID], queues: set[str]) -> set[UUID]:
     return taken
 
 
-async def _work(pool: Pool, *, slots: int, running: int = 0, queues: list[str] | None = None) -> None:
-    columns = {"host": "here", "pid": 1, "version": "0", "slots": slots, "running": running}
-    await insert(pool, "workers", [{"worker_id": uuid4(), "queues": queues or []} | columns])
+async def _work(pool: Pool, *, slots: int, queues: list[str] | None = None, **columns: object) -> None:
+    usual = {"worker_id": uuid4(), "host": "here", "pid": 1, "version": "0", "queues": queues or []}
+    await insert(pool, "workers", [usual | {"slots": slots} | columns])

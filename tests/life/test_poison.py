@@ -26,7 +26,7 @@ ENDED = (
     "SELECT status, attempt_number, worker_deaths, error ->> 'category', max_attempts FROM audit.executions"
 )
 SUSPECTS = "SELECT count(*) FROM onthedot.executions WHERE worker_deaths = 2"
-LONE = "SELECT pid FROM onthedot.workers WHERE slots = 1"
+LONE = "SELECT pid FROM onthedot.workers WHERE suspects_only"
 
 Database = psycopg.Connection[tuple[Any, ...]]
 

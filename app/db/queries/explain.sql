@@ -28,7 +28,7 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.w
  CROSS JOIN LATERAL (
        SELECT count(*)::int4 AS workers, coalesce(sum(greatest(slots - running, 0)), 0)::int4 AS free_slots
          FROM onthedot.workers
-        WHERE stopped_at IS NULL AND NOT draining AND heartbeat_at >= now() - make_interval(secs => $4::float8)
+        WHERE stopped_at IS NULL AND NOT draining AND NOT suspects_only AND heartbeat_at >= now() - make_interval(secs => $4::float8)
           AND (cardinality(queues) = 0 OR a.queue = ANY (queues))) AS w
  CROSS JOIN LATERAL (
        SELECT count(*)::int4 AS ahead

@@ -47,6 +47,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[str]
     """Those it serves; empty: all."""
     labels: dict[str, Any]
+    suspects_only: bool
+    """It was begun by another worker, for executions that must run alone."""
     slots: int
     running: int
     state: WorkerState

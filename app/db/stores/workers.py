@@ -17,6 +17,8 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     version: str
     queues: tuple[str, ...]
     slots: int
+    suspects_only: bool = False
+    """It runs what must run alone."""
 
 
 async def beat(
@@ -44,5 +46,6 @@ async def beat(
         draining,
         stopped,
         why_draining,
+        worker.suspects_only,
     )
     return asked_to_drain

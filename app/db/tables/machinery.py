@@ -34,6 +34,7 @@ workers = Table(
     Column("heartbeat_at", timestamptz, nullable=False),
     Column("stopped_at", timestamptz),
     Column("drain_reason", Text),
+    Column("suspects_only", Boolean, nullable=False),
     Index("workers_alive", "heartbeat_at", postgresql_where=text("stopped_at IS NULL")),
 )
 
