@@ -1,5 +1,6 @@
 """`/jobs/{job_id}`: changing, pausing, running and deleting jobs."""
 
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -15,11 +16,12 @@ from app.api.preconditions import IfMatch, etag, required_version
 from app.api.waiting import Wait, awaited
 from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionReads, ExecutionView
-from app.db.reads.jobs import JobReads, JobView
+from app.db.reads.jobs import JobReads, JobView, warnings_of_job
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.idempotency import StoredAnswer
 from app.domain.job_changes import JobPatch
+from app.domain.schedule_warnings import ScheduleWarning
 from app.intake.changes import ChangeIntake
 from app.intake.waiting import Waiting
 
@@ -36,9 +38,12 @@ class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class JobChanged(JobView, frozen=True, kw_only=True):
-    """The job after the change, and the executions that had begun and go on."""
+    """The job after the change."""
 
     running: list[UUID]
+    """The executions that had begun and go on."""
+    warnings: list[ScheduleWarning]
+    """What to know about its schedule."""
 
 
 class JobDeleted(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +82,7 @@ class JobActionsController(Controller):
         """Change parts of a job; what is left out stays. Planned executions follow, begun ones do not."""
         version = required_version(if_match)
         changed = await changes.patch_job(job_id, data, by=request.user, if_version=version)
-        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running)
+        return _answer(await job_reads.get(job_id, now=clock.now()), changed.running, now=clock.now())
 
     @delete(operation_id="deleteJob", status_code=200, responses=DELETES)
     async def delete_job(
@@ -112,7 +117,7 @@ class JobActionsController(Controller):
             job_id, reason=wish.reason, until=until, by=request.user, within=transaction
         )
         job = await job_reads.get(job_id, now=clock.now(), within=transaction)
-        return _answer(job, changed.running)
+        return _answer(job, changed.running, now=clock.now())
 
     @post("/actions/resume", operation_id="resumeJob", status_code=200, responses=ACTIONS)
     async def resume_job(
@@ -127,7 +132,7 @@ class JobActionsController(Controller):
         """Resume a job from now on."""
         changed = await changes.resume_job(job_id, by=request.user, within=transaction)
         job = await job_reads.get(job_id, now=clock.now(), within=transaction)
-        return _answer(job, changed.running)
+        return _answer(job, changed.running, now=clock.now())
 
     @post("/actions/run", operation_id="runJob", responses=ACTIONS)
     async def run_job(
@@ -155,6 +160,7 @@ class JobActionsController(Controller):
         return Response(started, headers=headers)
 
 
-def _answer(job: JobView, running: list[UUID]) -> Response[JobChanged]:
-    document = JobChanged(**msgspec.structs.asdict(job), running=running)
+def _answer(job: JobView, running: list[UUID], *, now: datetime) -> Response[JobChanged]:
+    warnings = warnings_of_job(job, now=now)
+    document = JobChanged(**msgspec.structs.asdict(job), running=running, warnings=warnings)
     return Response(document, headers={"ETag": etag(job.version)})

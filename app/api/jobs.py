@@ -17,11 +17,12 @@ from app.api.preconditions import etag
 from app.api.waiting import Wait, awaited
 from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
-from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new
+from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new, warnings_of_job
 from app.db.reads.paging import Page
 from app.domain.access import Principal
 from app.domain.idempotency import StoredAnswer
 from app.domain.jobs import JobRequest, NewJob
+from app.domain.schedule_warnings import ScheduleWarning
 from app.domain.statuses import Status
 from app.intake.jobs import JobIntake, Kept, Submitted
 from app.intake.waiting import Waiting
@@ -37,6 +38,8 @@ class JobCreated(JobView, frozen=True, kw_only=True):
     execution_id: UUID | None = None
     execution: ExecutionView | None = None
     """With `wait`: the execution, ended or as it stands."""
+    warnings: list[ScheduleWarning]
+    """What to know about its schedule."""
 
 
 class JobsController(Controller):
@@ -140,7 +143,9 @@ class JobsController(Controller):
 
 
 def _created(job: NewJob) -> JobCreated:
-    return JobCreated(**msgspec.structs.asdict(view_of_new(job)), execution_id=job.execution_id)
+    view = view_of_new(job)
+    warnings = warnings_of_job(view, now=job.created_at)
+    return JobCreated(**msgspec.structs.asdict(view), execution_id=job.execution_id, warnings=warnings)
 
 
 def _kept_answer(submitted: Submitted) -> StoredAnswer:

@@ -122,6 +122,7 @@ def create_job(
         raise click.UsageError("say when: --now, --at TIME, --cron EXPRESSION or --every DURATION")
     created = session.client.post("/jobs", body)
     note(f"created job {created['job_id']}")
+    _warn(created)
     _finish(session, created, wait=wait, timeout_seconds=timeout_seconds)
 
 
@@ -143,11 +144,9 @@ def edit_job(
     A new schedule is set as a whole: --set schedule='{"type": "CRON", "expression": "0 3 * * *"}'.
     """
     body = patch_of(file, assignments)
-    _changed(
-        session,
-        session.client.patch(at("jobs", job_id), body, if_version=if_version),
-        f"changed job {job_id}",
-    )
+    changed = session.client.patch(at("jobs", job_id), body, if_version=if_version)
+    _changed(session, changed, f"changed job {job_id}")
+    _warn(changed)
 
 
 @job.command("delete")
@@ -249,3 +248,9 @@ def _note_running(changed: Document, text: str) -> None:
 
 def _with_next(job: Document) -> Document:
     return job | {"next_at": next(iter(job["next_occurrences"]), None)}
+
+
+def _warn(job: Document) -> None:
+    """Tell what to know about the schedule that was saved."""
+    for warning in job["warnings"]:
+        note(f"! {warning['detail']}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -9,7 +10,7 @@ from app.domain.schedule import Once, Schedule, next_occurrences
 from app.domain.schedule_spec import compile_schedule
 from app.domain.schedule_warnings import ScheduleWarning, warnings_of, warnings_of_wall
 from app.domain.schedule_words import describe
-from app.domain.stored_schedule import JobSchedule, schedule_columns
+from app.domain.stored_schedule import REPEATING, JobSchedule, schedule_columns, stored_schedule
 from app.domain.timezones import Zone, resolve
 
 
@@ -43,6 +44,16 @@ def preview(spec: JobSchedule, *, now: datetime, count: int, aliases: Mapping[st
         timezone=ZoneNames(zone.requested, zone.resolved, zone.link_target),
         warnings=[*warnings_of(schedule, zone, now=now), *_of_wall_time(spec, schedule, zone)],
     )
+
+
+def stored_warnings(
+    columns: Mapping[str, Any], *, scheduled_time: datetime | None, now: datetime
+) -> list[ScheduleWarning]:
+    """Return what to know about a stored job's schedule; `columns` are its `SCHEDULE_FIELDS`."""
+    zone = resolve(columns["timezone"])
+    if columns["schedule_type"] in REPEATING:
+        return warnings_of(stored_schedule(**columns), zone, now=now)
+    return warnings_of(Once(scheduled_time=scheduled_time), zone, now=now) if scheduled_time else []
 
 
 def _of_wall_time(spec: JobSchedule, schedule: Schedule, zone: Zone) -> list[ScheduleWarning]:

@@ -105,6 +105,28 @@ async def test_a_body_that_does_not_fit_is_pointed_at(
     assert pointers(answer.json()) == [pointer]
 
 
+async def test_what_a_preview_warns_of_saving_warns_of(site: Site) -> None:
+    await site.task("linted")
+    schedules: list[dict[str, Any]] = [
+        DAILY,
+        {"type": "CRON", "expression": "*/5 * * * * *"},
+        {"type": "INTERVAL", "every": "P1D", "timezone": "Europe/Berlin"},
+        {"type": "ONCE", "scheduled_time": "2001-01-01T00:00:00Z"},
+        {"type": "CRON", "expression": "0 12 * * *"},
+    ]
+    for schedule in schedules:
+        preview = (await site.post("/schedules/preview", {"schedule": schedule})).json()["warnings"]
+        created = await site.job("linted", schedule=schedule)
+        other = await site.job("linted", schedule={"type": "CRON", "expression": "0 0 1 1 *"})
+        changed = await site.request(
+            "PATCH", f"/jobs/{other['job_id']}", json={"schedule": schedule}, headers={"If-Match": '"1"'}
+        )
+
+        assert bool(preview) == (schedule is not schedules[-1])
+        assert created["warnings"] == preview
+        assert changed.json()["warnings"] == preview
+
+
 async def test_it_needs_a_key(site: Site) -> None:
     problem(
         await site.post("/schedules/preview", {"schedule": DAILY}, user=None), status=401, code="unauthorized"

@@ -311,6 +311,18 @@ def _read_all(terminal: int) -> bytes:
     return found
 
 
+def test_saving_a_schedule_tells_what_to_know_about_it(shell: Shell) -> None:
+    made = shell.run(
+        "job", "create", "echo", "--cron", "30 2 * * *", "--timezone", "America/New_York", "-o", "json"
+    )
+    job_id = msgspec.json.decode(made.stdout)["job_id"]
+    fast = """schedule={"type": "INTERVAL", "every": 5}"""
+    edited = shell.run("job", "edit", job_id, "--set", fast)
+
+    assert "does not exist in America/New_York" in made.stderr
+    assert "! this is more often than once a minute" in edited.stderr
+
+
 def test_an_expression_is_explained_before_anything_is_made_of_it(shell: Shell) -> None:
     asked = ("cron", "explain", "30 2 * * *", "--tz", "America/New_York", "--after", "2025-03-08T12:00:00Z")
     lines = shell.run(*asked, "--count", "2").stdout.splitlines()

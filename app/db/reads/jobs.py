@@ -18,6 +18,8 @@ from app.domain.errors import InvalidInput, InvalidTimezone, NotFound
 from app.domain.ids import shard_of
 from app.domain.jobs import NewJob
 from app.domain.schedule import next_occurrences
+from app.domain.schedule_preview import stored_warnings
+from app.domain.schedule_warnings import ScheduleWarning
 from app.domain.stored_schedule import SCHEDULE_FIELDS, stored_schedule
 from app.domain.timezones import resolve
 
@@ -130,6 +132,14 @@ _SCHEDULE = ("expression", "scheduled_time", "timezone", "timezone_requested", "
              "ends_at", "misfire", "misfire_grace_seconds")  # fmt: skip
 _PLAIN = frozenset(JobView.__struct_fields__) - {"schedule", "next_occurrences"}
 """What a job shows just as its columns have it."""
+
+
+def warnings_of_job(job: JobView, *, now: datetime) -> list[ScheduleWarning]:
+    """Return what to know about a job's schedule from `now` on."""
+    schedule = job.schedule
+    columns = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS if hasattr(schedule, name)}
+    columns |= {"schedule_type": schedule.type, "every_seconds": schedule.every}
+    return stored_warnings(columns, scheduled_time=schedule.scheduled_time, now=now)
 
 
 def view_of_new(job: NewJob) -> JobView:
