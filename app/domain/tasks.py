@@ -17,7 +17,19 @@ DelaySeconds = Annotated[float, msgspec.Meta(ge=0, le=31 * 86_400)]
 CpuCores = Annotated[float, msgspec.Meta(ge=0, le=1024)]
 MemoryMb = Annotated[int, msgspec.Meta(ge=0, le=2**20)]
 Description = Annotated[str, msgspec.Meta(max_length=10_000)]
-HandlerText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
+HandlerText = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=4_000,
+        description="python:NAME, http:METHOD URL, shell:COMMAND (where commands are allowed) or builtin:NAME",
+        examples=[
+            "python:sync.customers",
+            "http:POST https://example.com/hook",
+            "shell:tar -czf /b.tgz /etc",
+        ],
+    ),
+]
 
 BUILTIN_NAMES = ("noop", "echo", "sleep", "fail")
 

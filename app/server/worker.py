@@ -1,9 +1,11 @@
 """The worker process."""
 
 import asyncio
+import logging
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -26,6 +28,7 @@ from app.startup import START_AGAIN
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
 from app.worker.leases import LeaseKeeper
+from app.worker.loop_watch import LoopWatch
 from app.worker.output import OutputCapture
 from app.worker.pool import WorkerPool
 from app.worker.runner import Runner
@@ -35,7 +38,11 @@ from app.worker.suspect_keeper import SuspectKeeper
 from app.worker.timers import Timers
 from app.worker.worker import Worker
 
+log = logging.getLogger(__name__)
+
 WORKER_CONNECTIONS = 3
+FAREWELL_SECONDS = 3.0
+"""For the registry to be told why: the leases' thread does not stand still."""
 HANDLER_MAY_THINK_SECONDS = 600.0
 """Between two statements in `ctx.transaction`; a frozen worker does not hold its locks for longer."""
 
@@ -56,6 +63,7 @@ async def run_worker(settings: Settings, *, suspects: bool = False) -> int:
         worker = compose_worker(settings, own, registry, effects, alone=suspects)
         end_with_timeline(own, worker)
         end_with_stuck_threads(own, worker, registry)
+        end_when_blocked(own, worker)
         parts: list[Worker | SuspectKeeper] = (
             [worker] if suspects else [worker, suspect_keeper(settings, own, worker)]
         )
@@ -192,6 +200,23 @@ def end_with_stuck_threads(own: Process, worker: Worker, registry: HandlerRegist
         own.stop.set()
 
     registry.when_stuck(end)
+
+
+def end_when_blocked(own: Process, worker: Worker) -> None:
+    """Have this process replaced when a handler blocks its event loop past timeouts: nothing could interrupt it.
+
+    Nothing can be drained or written either: leases lapse, and others run what was running here again.
+    """
+
+    def end(stack: str) -> None:
+        log.critical("the event loop is blocked by:\n%s", stack, extra={"event": "loop_blocked"})
+        worker.retire("a handler blocks the event loop past timeouts; the log of the process shows where")
+        time.sleep(FAREWELL_SECONDS)
+        os._exit(START_AGAIN)
+
+    watch = LoopWatch(is_overdue=worker.is_overdue, on_blocked=end)
+    own.stack.callback(watch.stop)
+    watch.start()
 
 
 def _claimer(

@@ -77,6 +77,14 @@ class WorkerPool:
         """Return how many attempts are running."""
         return len(self._running)
 
+    def is_overdue(self) -> bool:
+        """Tell whether somebody's timeout has come, kept or not. From any thread."""
+        now = self._clock.now()
+        return any(
+            (now - attempt.started_at).total_seconds() >= attempt.timeout_seconds
+            for attempt in list(self._running.values())
+        )
+
     def hold(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
         """Keep the lease of a claim alive; `claimed_at` is from `time.monotonic()` before the claim was sent."""
         self._leases.hold(HeldLease(claim, lease_seconds, claimed_at))

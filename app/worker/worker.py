@@ -84,6 +84,10 @@ class Worker:
         await self._hints.close()
         await asyncio.to_thread(self._leases.stop)
 
+    def is_overdue(self) -> bool:
+        """Tell whether the timeout of something that runs has come. From any thread."""
+        return self._pool.is_overdue()
+
     def retire(self, why: str) -> None:
         """Claim nothing more from now on: this process is not what it should be, and `stop` is to follow."""
         if not self.has_retired:

@@ -1,4 +1,4 @@
-"""A function that no timeout ends."""
+"""Functions that no timeout ends."""
 
 import time
 
@@ -9,3 +9,9 @@ from app import Context, task
 def stubborn(_ctx: Context) -> None:
     """Heed nothing."""
     time.sleep(600)
+
+
+@task
+async def blocking(_ctx: Context) -> None:
+    """Keep the event loop from turning."""
+    time.sleep(600)  # noqa: ASYNC251 - that is what it is about
