@@ -108,7 +108,12 @@ async def test_only_transactions_that_write_hold_a_snapshot_up(pool: Pool) -> No
         async with pool.acquire() as writer, writer.transaction():
             number = int(await writer.fetchval("SELECT pg_current_xact_id()::text"))
             during = await store.snapshot()
-        after = await store.snapshot()
 
-    assert during.oldest == number < during.next
-    assert after.oldest > number
+        async def passed() -> (
+            bool
+        ):  # a server's other databases count, too: one of theirs may go on for a moment
+            return (await store.snapshot()).oldest > number
+
+        await eventually(passed)
+
+    assert during.oldest <= number < during.next
