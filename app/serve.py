@@ -23,6 +23,9 @@ from app.supervisor import Supervisor, stop_signals
 DATABASE_WATCH_SECONDS = 1.0
 WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 13, 4
 """What one process opens at most, without `transaction_connections`."""
+LONE_CONNECTIONS = 16
+"""What the processes open together that one worker may begin for executions that must run alone: four, each with one
+for its statements, its leases, its notifications and its handler's transaction."""
 SPARE_CONNECTIONS = 30
 """For `psql`, migrations, and processes that start while their predecessors' sessions end."""
 
@@ -48,7 +51,7 @@ def connections_needed(settings: Settings) -> int:
     _, most_workers = settings.worker_processes
     return (
         most_workers * (WORKER_CONNECTIONS + settings.transaction_connections)
-        + most_workers * (WORKER_CONNECTIONS + 1)  # for executions that run alone, and their one transaction
+        + most_workers * LONE_CONNECTIONS
         + settings.api_processes * API_CONNECTIONS
         + MAINTENANCE_CONNECTIONS
         + SPARE_CONNECTIONS

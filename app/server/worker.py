@@ -57,7 +57,9 @@ async def run_worker(settings: Settings, *, suspects: bool = False) -> int:
     functions = task_functions(settings)
     output = OutputCapture()
     output.install()
-    async with process(settings, "worker", connections=WORKER_CONNECTIONS, by_index_only=True) as own:
+    async with process(
+        settings, "worker", connections=1 if suspects else WORKER_CONNECTIONS, by_index_only=True
+    ) as own:
         registry = await handler_registry(settings, own, functions)
         effects = EffectStore(await _transaction_pool(settings, own))
         worker = compose_worker(settings, own, registry, effects, alone=suspects)
