@@ -12,6 +12,7 @@ from app.domain.hints import Ready
 from app.domain.ids import SHARDS
 from app.domain.snapshots import Snapshot
 from app.worker.marks import START, TRAIL, LowWaterMarks
+from tests.polling import eventually
 
 SHARD = SHARDS[0]
 
@@ -109,9 +110,8 @@ async def test_only_transactions_that_write_hold_a_snapshot_up(pool: Pool) -> No
             number = int(await writer.fetchval("SELECT pg_current_xact_id()::text"))
             during = await store.snapshot()
 
-        async def passed() -> (
-            bool
-        ):  # a server's other databases count, too: one of theirs may go on for a moment
+        # A server's other databases count, too: one of their transactions may go on for a moment.
+        async def passed() -> bool:
             return (await store.snapshot()).oldest > number
 
         await eventually(passed)
