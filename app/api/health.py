@@ -1,5 +1,7 @@
 """`/livez`, `/readyz` and the pages behind problem types."""
 
+import asyncio
+
 import msgspec
 from litestar import Response, get
 from litestar.di import NamedDependency
@@ -34,8 +36,13 @@ async def livez() -> Health:
 
 
 @get("/readyz", operation_id="ready", tags=["Health"])
-async def readyz(database: NamedDependency[DatabaseHealth]) -> Response[Health]:
-    """Tell whether requests can be served: the database answers, accepts writes and has this version's schema."""
+async def readyz(
+    database: NamedDependency[DatabaseHealth], stopping: NamedDependency[asyncio.Event]
+) -> Response[Health]:
+    """Tell whether requests can be served: the server is not about to stop, and the database answers, accepts writes
+    and has this version's schema."""
+    if stopping.is_set():
+        return Response(Health("unavailable", "the server is stopping"), status_code=503)
     reason: str | None
     try:
         reason = await database.problem()

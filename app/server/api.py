@@ -12,6 +12,7 @@ from litestar.di import Provide
 
 from app.api.auth import KeyRing
 from app.api.errors import EXCEPTION_HANDLERS
+from app.api.leaving import Leaving
 from app.api.metrics import Metrics
 from app.api.openapi import openapi_config
 from app.api.public import PUBLIC_HANDLERS
@@ -62,7 +63,7 @@ from app.intake.planner import JobPlanner
 from app.intake.tasks import TaskIntake
 from app.intake.waiting import Waiting
 from app.loop import Loop
-from app.process import process
+from app.process import Process, process
 from app.request_ids import RequestIds
 from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
@@ -83,6 +84,8 @@ PAGE_CONNECTIONS = 4
 PAGE_STATEMENT_TIMEOUT_SECONDS = 3.0
 CHANGES_EVERY_SECONDS = 0.8
 LOOK_EVERY_SECONDS = 0.02
+LEAVING_SECONDS = 0.5
+"""What balancers and clients get to go elsewhere."""
 
 
 async def run_api(settings: Settings) -> None:
@@ -106,8 +109,10 @@ async def run_api(settings: Settings) -> None:
         looking = Loop("change feed", change_feed.tick, interval_seconds=CHANGES_EVERY_SECONDS)
         looking.start()
         own.stack.push_async_callback(looking.stop)
+        shown = page_parts(pages, own.clock, change_feed)
+        app = web_app(engine, own.pool, own.clock, settings, pages=shown, stopping=own.stop)
         server = Server(
-            web_app(engine, own.pool, own.clock, settings, pages=page_parts(pages, own.clock, change_feed)),
+            Leaving(app, own.stop),
             address=settings.host,
             port=settings.port,
             interface=Interfaces.ASGINL,
@@ -121,6 +126,7 @@ async def run_api(settings: Settings) -> None:
         own.line.report_ready()
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         change_feed.close()  # else the streams of open pages would keep the server from stopping
+        await _leave(own)
         server.stop()  # type: ignore[no-untyped-call]
         await serving
 
@@ -132,8 +138,10 @@ def web_app(
     settings: Settings,
     *,
     pages: Mapping[str, object] | None = None,
+    stopping: asyncio.Event | None = None,
 ) -> Litestar:
     """Compose what the API and the pages are made of; without `pages` the API alone."""
+    stopping = stopping or asyncio.Event()
     hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
     jobs = JobStore(pool)
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
@@ -159,7 +167,8 @@ def web_app(
             clock=clock,
         ),
         "batch_reads": BatchReads(engine),
-        "waiting": Waiting(ExecutionStore(pool)),
+        "stopping": stopping,
+        "waiting": Waiting(ExecutionStore(pool), stopping),
         "changes": ChangeIntake(
             jobs=JobControl(pool, horizon_seconds=settings.horizon_seconds),
             executions=ExecutionControl(pool),
@@ -241,6 +250,14 @@ def figures(engine: Engine, clock: DatabaseClock) -> dict[str, object]:
         "explanations": ExplanationReads(engine, paces, clock),
         "metrics": Metrics(stats=stats, queues=queues, workers=workers),
     }
+
+
+async def _leave(own: Process) -> None:
+    """Serve on for a moment, unless it is to hurry: `/readyz` says no and connections end with their answers."""
+    if own.stop.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await own.hurry.wait()
 
 
 async def _accepts(settings: Settings) -> None:
