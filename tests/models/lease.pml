@@ -4,12 +4,13 @@
    row's lease and every worker's belief about it one older, up to LEASE, where a lease is over. Ticks come whenever
    they like, so a worker may be frozen for as long as it takes between any two of its steps, and the reaper be late.
    Clocks run at one rate; they need not agree on the time. A worker that dies forgets what it held and is another one.
+   Attempts end by success or by their worker's death, of which an execution survives ATTEMPTS - 1.
 
    What each step stands for; tests/models/test_models.py sees to it that the code still says so:
    mirrors app/db/queries/claim_due.sql: attempt_number = e.attempt_number + 1, lease_epoch = e.lease_epoch + 1
    mirrors app/db/queries/renew.sql: e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
    mirrors app/db/queries/settle.sql: e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
-   mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now() AND attempt_number < max_attempts
+   mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now() AND worker_deaths < 3
    mirrors app/worker/leases.py: return held is not None and not held.has_lapsed(time.monotonic())
    mirrors app/worker/leases.py: if held.claim.lease in prolonged:
    mirrors docs/effects.md: UPDATE … SET token = $1 WHERE id = 7 AND token < $1
@@ -22,7 +23,7 @@
    twin COUNTS_FROM_REPLY=1: believes_less       a lease is believed to last from when its renewal was answered
    twin SKIPPED_IS_RENEWED=1: believes_less      a lease whose row was locked, and so passed over, is believed renewed
    twin SKIPPED_IS_RENEWED=1: one_believes       the same: two workers may act at once
-   twin LIMITS=0: few_attempts                   the reaper frees what has had its last attempt */
+   twin LIMITS=0: few_attempts                   the reaper frees an execution however often its worker has died */
 #ifndef FENCE
 #define FENCE 1
 #endif
