@@ -3,8 +3,9 @@
 import logging
 import time
 
+from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
-from app.db.stores.executions import ExecutionStore
+from app.db.stores.executions import NO_OUTAGE, ExecutionStore
 from app.domain.ids import SHARDS
 
 log = logging.getLogger(__name__)
@@ -16,21 +17,26 @@ class Reaper:
     """One `tick`: free what has lapsed in each shard. Any number of reapers may run.
 
     After a gap of its own that is longer than half a lease (a stopped machine, a database that was away) it waits
-    one lease: workers that come back renew first.
+    one lease: workers that come back renew first. What lapsed in the gap is held against nothing that ran then.
     """
 
-    def __init__(self, *, executions: ExecutionStore, hints: HintSender, lease_seconds: float) -> None:
+    def __init__(
+        self, *, executions: ExecutionStore, hints: HintSender, clock: DatabaseClock, lease_seconds: float
+    ) -> None:
         self._executions = executions
         self._hints = hints
+        self._clock = clock
         self._lease_seconds = lease_seconds
         self._last_tick: float | None = None
         self._not_before = 0.0
+        self._outage_until = NO_OUTAGE
 
     async def tick(self) -> bool:
         """Free lapsed leases; return whether a shard may have more."""
         now = time.monotonic()
         if self._last_tick is not None and now - self._last_tick > self._lease_seconds / 2:
             self._not_before = now + self._lease_seconds
+            self._outage_until = self._clock.now()
         self._last_tick = now
         if now < self._not_before:
             return False
@@ -39,7 +45,7 @@ class Reaper:
         return max(freed) >= BATCH
 
     async def _reap(self, shard: int) -> int:
-        reaped = await self._executions.reap(shard, limit=BATCH)
+        reaped = await self._executions.reap(shard, limit=BATCH, outage_until=self._outage_until)
         self._hints.announce(reaped.ready)
         if reaped.transitions:
             extra = {"event": "leases_reaped", "shard": shard, "executions": reaped.transitions}

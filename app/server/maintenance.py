@@ -49,7 +49,9 @@ async def run_maintenance(settings: Settings) -> None:
         days = settings.retention_days
         zone_rules = ZoneRules(ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan)
         retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
-        reaper = Reaper(executions=executions, hints=hints, lease_seconds=settings.lease_seconds)
+        reaper = Reaper(
+            executions=executions, hints=hints, clock=own.clock, lease_seconds=settings.lease_seconds
+        )
         planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
         own.stack.push_async_callback(listener.close)

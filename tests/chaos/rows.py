@@ -115,10 +115,17 @@ def deaths_are_counted(history: History, _bounds: Bounds) -> Violations:
             lost = step.outcome == "lost"
             ended = after.status == Status.FAILED and after.epoch > before.epoch
             died, given = lost or ended, after.most_attempts - before.most_attempts
-            if after.deaths - before.deaths != died or (died and given < 1):
+            counted = after.deaths - before.deaths
+            excused = died and counted == 0 and _was_away(history, step.at)
+            if (counted != died and not excused) or (died and given < 1):
                 yield Violation("I14", f"{life.execution_id}: {before.deaths} deaths became {after.deaths}")
-            if died and (after.deaths >= POISON_AT) is not ended:
+            if counted and (after.deaths >= POISON_AT) is not ended:
                 yield Violation("I14", f"{life.execution_id} is {after.status} at death {after.deaths}")
+
+
+def _was_away(history: History, at: float) -> bool:
+    """Tell whether everything was away before: what lapsed then could not be renewed, and is no worker's death."""
+    return any(not fault.target.startswith("pid ") and fault.began <= at for fault in history.faults)
 
 
 def suspects_run_alone(history: History, _bounds: Bounds) -> Violations:

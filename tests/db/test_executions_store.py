@@ -269,6 +269,22 @@ async def test_what_a_worker_lets_lapse_is_freed_retried_or_failed(bench: Bench)
     assert '"poison"' in ended["error"]
 
 
+async def test_what_lapsed_in_an_outage_is_held_against_nothing(bench: Bench) -> None:
+    """Each runs again as what it was: no death more, and no poison."""
+    lapsed: dict[str, Any] = {"status": "RUNNING", "attempt_number": 1}
+    before = [lapsed | {"lease_ends_in_seconds": -5, "worker_deaths": deaths} for deaths in (0, 1, 3)]
+    *in_outage, after = await bench.make(*before, lapsed | {"lease_ends_in_seconds": -1, "worker_deaths": 3})
+    now = await now_of(bench.pool)
+    reaped = await bench.store.reap(SHARDS[0], limit=500, outage_until=now - timedelta(seconds=3))
+    rows = [await bench.live(execution_id) for execution_id in in_outage]
+
+    assert [(row["status"], row["worker_deaths"], row["max_attempts"]) for row in rows] == [
+        ("RETRYING", 0, 5), ("RETRYING", 1, 5), ("RETRYING", 3, 5),
+    ]  # fmt: skip
+    assert (await bench.finished(after))["worker_deaths"] == 4
+    assert len(reaped.ready) == 2  # the third one is a suspect still
+
+
 async def test_what_two_workers_died_of_is_claimed_alone(bench: Bench) -> None:
     """Never among others, one at a time, the oldest first; and only by those who serve its queue."""
     suspect: dict[str, Any] = {"status": "RETRYING", "attempt_number": 2, "worker_deaths": 2}

@@ -1,11 +1,12 @@
 -- reap_poison: executions of one shard that have ended, or stopped, four workers have failed: the last two of them ran
 -- nothing else (claim_suspect.sql), so it was their doing.
--- $1 shard (int2), $2 limit (int4), $3 error (text, JSON)
+-- $1 shard (int2), $2 limit (int4), $3 error (text, JSON), $4 the end of an outage (timestamptz; see reap_running.sql)
 -- index: executions_suspects (due_at), which holds next to nothing. = ANY (ARRAY(…)): as in claim_due.sql
 WITH lapsed AS MATERIALIZED (
     SELECT execution_id
       FROM onthedot.executions
      WHERE shard = $1 AND status = 'RUNNING' AND lease_expires_at < now() AND worker_deaths >= 3
+       AND lease_expires_at >= $4::timestamptz
        AND cancel_requested_at IS NULL
      ORDER BY lease_expires_at
      LIMIT $2

@@ -1,7 +1,7 @@
 """Executions as a worker handles them: found, claimed, armed, renewed, settled, retried, released, reaped."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
@@ -17,6 +17,8 @@ from app.domain.hints import Ready
 from app.domain.ids import shard_of
 from app.domain.poison import LOST_LEASE, POISONED, is_suspect
 from app.domain.snapshots import Snapshot
+
+NO_OUTAGE = datetime.fromtimestamp(0, tz=UTC)
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -194,11 +196,18 @@ class ExecutionStore:
         """Return the executions of a worker that somebody has asked to stop."""
         return {row[0] for row in await self._pool.fetch(load("flagged_cancels"), worker_id)}
 
-    async def reap(self, shard: int, *, limit: int) -> Reaped:
-        """Free executions of one shard whose lease has lapsed, up to `limit` of each kind."""
+    async def reap(self, shard: int, *, limit: int, outage_until: datetime = NO_OUTAGE) -> Reaped:
+        """Free executions of one shard whose lease has lapsed, up to `limit` of each kind.
+
+        Leases that ended up to `outage_until` could not be renewed: they count as nobody's death.
+        """
         ahead = await self._pool.fetch(load("reap_scheduled"), shard, limit)
-        again = await fetch_making_partitions(self._pool, load("reap_running"), shard, limit, _LOST)
-        ended = await fetch_making_partitions(self._pool, load("reap_poison"), shard, limit, _POISONED)
+        again = await fetch_making_partitions(
+            self._pool, load("reap_running"), shard, limit, _LOST, outage_until
+        )
+        ended = await fetch_making_partitions(
+            self._pool, load("reap_poison"), shard, limit, _POISONED, outage_until
+        )
         cancelled = await fetch_making_partitions(self._pool, load("reap_cancelled"), shard, limit)
         for_all = [row for row in again if not is_suspect(row["worker_deaths"])]
         ready = [Ready(shard, row["queue"], row["priority"], row["due_at"]) for row in (*ahead, *for_all)]
