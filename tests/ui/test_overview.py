@@ -79,6 +79,7 @@ async def test_all_is_well(page: OpenPage, pool: Pool) -> None:
 async def test_jobs_whose_last_run_failed_are_failing(page: OpenPage, pool: Pool) -> None:
     """One fails for the second time, one has recovered, one was deleted, one failed two days ago."""
     await _begun(pool)
+    await _make_room_for_the_day_before_yesterday(pool)
     fails, recovers, long_ago = [
         await make_job(pool, name=name) for name in ("fails", "recovers", "long ago")
     ]
@@ -316,3 +317,13 @@ async def _worker(pool: Pool, *, heartbeat_ago: timedelta = timedelta()) -> None
     columns: Mapping[str, object] = {"host": "here", "pid": 1, "version": "0", "queues": [], "slots": 10}
     heartbeat = {"heartbeat_at": await now_of(pool) - heartbeat_ago}
     await insert(pool, "workers", [{"worker_id": UUID(int=uuid4().int)} | dict(columns) | heartbeat])
+
+
+async def _make_room_for_the_day_before_yesterday(pool: Pool) -> None:
+    """Make the partition that a new database has no use for."""
+    today = await pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
+    first, last = today - timedelta(days=2), today - timedelta(days=1)
+    await pool.execute(
+        f"CREATE TABLE IF NOT EXISTS onthedot.execution_history_{first:%Y%m%d} PARTITION OF onthedot.execution_history"
+        f" FOR VALUES FROM ('{first} 00:00+00') TO ('{last} 00:00+00')"
+    )
