@@ -323,7 +323,8 @@ async def _make_room_for_the_day_before_yesterday(pool: Pool) -> None:
     """Make the partition that a new database has no use for."""
     today = await pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
     first, last = today - timedelta(days=2), today - timedelta(days=1)
+    table = "onthedot.execution_history"
     await pool.execute(
-        f"CREATE TABLE IF NOT EXISTS onthedot.execution_history_{first:%Y%m%d} PARTITION OF onthedot.execution_history"
+        f"CREATE TABLE IF NOT EXISTS {table}_{first:%Y%m%d} PARTITION OF {table}"
         f" FOR VALUES FROM ('{first} 00:00+00') TO ('{last} 00:00+00')"
     )
