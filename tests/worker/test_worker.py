@@ -11,10 +11,13 @@ import psycopg
 import pytest
 
 from app.db.stores.execution_control import Cancelling, ExecutionControl
+from app.db.stores.executions import ExecutionStore
 from app.domain.access import Actor
 from app.domain.failures import Category, Failure
+from app.domain.ids import SHARDS
 from app.domain.statuses import Status
 from app.tasks import Context, Handler
+from tests.polling import eventually
 from tests.worker.conftest import Bench
 
 Register = dict[str, Handler]
@@ -365,6 +368,24 @@ async def test_stopping_gives_back_what_has_not_begun_and_finishes_what_has(benc
     returned = await bench.in_status(ahead, "PENDING")
     assert returned.attempt_number == 0
     assert returned.worker_id is None
+
+
+async def test_a_drain_that_outlasts_the_lease_keeps_it(bench: Bench) -> None:
+    """A reaper that looks all the while finds nothing to free."""
+    worker = await bench.make_worker(grace_seconds="10", lease_seconds="1")
+    worker.start()
+    execution_id = await bench.job(await bench.task("builtin:sleep"), parameters={"seconds": 2.5})
+    await bench.in_status(execution_id, "RUNNING")
+    stopping = asyncio.ensure_future(worker.stop())
+
+    async def stopped() -> bool:
+        for shard in SHARDS:
+            assert (await ExecutionStore(bench.pool).reap(shard, limit=10)).transitions == 0
+        return stopping.done()
+
+    await eventually(stopped)
+    execution = await bench.ended(execution_id)
+    assert (execution.status, execution.attempt_number) == (Status.COMPLETED, 1)
 
 
 async def test_stopping_ends_what_outlasts_the_grace_and_gives_it_back(bench: Bench) -> None:
