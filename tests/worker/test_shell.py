@@ -1,5 +1,6 @@
 """Commands: what they get, what they come to, and that they end."""
 
+import shlex
 import signal
 import sys
 import time
@@ -18,7 +19,7 @@ from tests.worker.conftest import Bench
 from tests.worker.test_isolation import gone, said_pids
 from tests.worker.test_worker import cancel
 
-PYTHON = sys.executable
+PYTHON = shlex.quote(sys.executable)
 ECHO = "import json, os, sys; print(json.dumps({**os.environ, 'stdin': json.load(sys.stdin)}))"
 
 
