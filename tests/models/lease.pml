@@ -10,7 +10,8 @@
    mirrors app/db/queries/claim_due.sql: attempt_number = e.attempt_number + 1, lease_epoch = e.lease_epoch + 1
    mirrors app/db/queries/renew.sql: e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
    mirrors app/db/queries/settle.sql: e.execution_id = x.execution_id AND e.lease_epoch = x.lease_epoch
-   mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now() AND worker_deaths < 3
+   mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now()
+   mirrors app/db/queries/reap_running.sql: AND (worker_deaths < 3 OR lease_expires_at < $4::timestamptz)
    mirrors app/worker/leases.py: return held is not None and not held.has_lapsed(time.monotonic())
    mirrors app/worker/leases.py: if held.claim.lease in prolonged:
    mirrors docs/effects.md: UPDATE … SET token = $1 WHERE id = 7 AND token < $1
