@@ -22,7 +22,7 @@ from tests.factories import make_execution, make_job, make_task, now_of
 HORIZON_SECONDS = 7200.0
 OLD, NEW = "2000a", "2099z"
 BERLIN: dict[str, Any] = {
-    "schedule_type": "RECURRING", "expression": "*/30 * * * *", "timezone": "Europe/Berlin", "every_seconds": None,
+    "schedule_type": "RECURRING", "expression": None, "timezone": "Europe/Berlin", "every_seconds": None,
     "starts_at": None,
 }  # fmt: skip
 
@@ -50,16 +50,20 @@ async def planned(pool: Pool, job_id: UUID) -> list[datetime]:
     return [row[0] for row in rows]
 
 
+def each_half_hour(now: datetime) -> str:
+    """Return an expression whose next instant is a quarter of an hour away: none comes while a test runs."""
+    minute = (now.minute + 15) % 30
+    return f"{minute},{minute + 30} * * * *"
+
+
 async def shifted_job(pool: Pool, *, seconds: float = 600, **columns: Any) -> tuple[UUID, list[datetime]]:
     """Make a job that is planned as if its zone were some minutes off; return what it ought to have planned."""
     now = await now_of(pool)
     horizon = now + timedelta(seconds=HORIZON_SECONDS)
-    job_id = await make_job(
-        pool, **BERLIN | {"materialized_until": horizon, "materialize_at": horizon} | columns
-    )
-    half = timedelta(minutes=30)
-    first = now + (half - (now - datetime.min.replace(tzinfo=now.tzinfo)) % half)
-    right = [first + n * half for n in range(4)]
+    times = {"expression": each_half_hour(now), "materialized_until": horizon, "materialize_at": horizon}
+    job_id = await make_job(pool, **BERLIN | times | columns)
+    first = (now + timedelta(minutes=15)).replace(second=0, microsecond=0)
+    right = [first + n * timedelta(minutes=30) for n in range(4)]
     for instant in right:
         at = instant + timedelta(seconds=seconds)
         await make_execution(pool, job_id=job_id, scheduled_time=at, due_at=at, first_due_at=at)
@@ -121,9 +125,8 @@ async def test_what_is_due_or_missed_is_not_passed_over(pool: Pool) -> None:
     await ZoneRulesStore(pool).write_version(OLD)
     now = await now_of(pool)
     behind = now - timedelta(hours=3)
-    job_id = await make_job(
-        pool, **BERLIN | {"materialized_until": behind, "materialize_at": now, "misfire": "run_all"}
-    )
+    times = {"expression": each_half_hour(now), "materialized_until": behind, "materialize_at": now}
+    job_id = await make_job(pool, **BERLIN | times | {"misfire": "run_all"})
     due = await make_execution(pool, job_id=job_id, due_in_seconds=-1, scheduled_time=behind)
     await run(rules(pool))
     instants = await planned(pool, job_id)
