@@ -567,3 +567,14 @@ async def test_what_it_waits_for_is_said_with_where_to_go(page: OpenPage, pool: 
     assert "No live worker serves the queue general." in html.texts
     assert html.all("a", href=f"/jobs/{job_id}")
     assert not (await page(f"/executions/{await make_finished(pool)}")).all("ul", **{"class": "why"})
+
+
+async def test_a_picture_has_words_or_is_hidden_from_those_who_hear_the_page(
+    page: OpenPage, pool: Pool
+) -> None:
+    job_id = await make_job(pool)
+    done = [await make_finished(pool, job_id=job_id, ended_seconds_ago=n) for n in range(20)]
+    pictures = (await page(f"/executions/{done[0]}")).all("svg")
+
+    assert any("meter" in picture.get("class", "") for picture in pictures)
+    assert [one for one in pictures if not one.get("aria-label") and one.get("aria-hidden") != "true"] == []
