@@ -15,6 +15,7 @@ from tests.chaos.producer import Mix
 from tests.chaos.scenario import NotRun, Result, Scenario
 from tests.chaos.scene import Scene, Setup
 
+MANY = Mix(seconds=(0.0, 0.02), failing=0.02)
 LONG = Mix(seconds=(0.0, 4.0), ahead=0.2)
 DAY_SECONDS = 86_400
 WORKERS = "SELECT count(*) FROM onthedot.workers WHERE stopped_at IS NULL"
@@ -172,6 +173,15 @@ SCENARIOS = [
         full=50,
         sample=4,
         setup=Setup(mix=Mix(seconds=(0.0, 0.5))),
+        act=kill_workers,
+        judge=restarted_in_time,
+    ),
+    Scenario(
+        name="workers killed under 2,000 jobs/s",
+        bar="0 lost; resumed within lease + reaper + 2 s",
+        full=50,
+        sample=2,
+        setup=Setup(mix=MANY, per_second=2000, batch=100),
         act=kill_workers,
         judge=restarted_in_time,
     ),
