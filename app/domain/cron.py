@@ -80,8 +80,7 @@ def parse(expression: str) -> CronExpression:
 
 def parse_all(text: str) -> tuple[CronExpression, ...]:
     """Read one expression, or several divided by `;`. Raises what `parse` raises, saying of which one."""
-    if len(text) > MAX_LENGTH:
-        raise InvalidCron(f"the expression has {len(text)} characters, at most {MAX_LENGTH} may be")
+    _check_length(text)
     given = text.split(";")
     if len(given) == 1:
         return (parse(text),)
@@ -95,9 +94,13 @@ def _parse_one_of(expression: str, number: int) -> CronExpression:
         raise type(error)(f"expression {number} of those divided by ';': {error.detail}") from None
 
 
+def _check_length(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        raise InvalidCron(f"the expression has {len(text)} characters, at most {MAX_LENGTH} may be")
+
+
 def _check_characters(expression: str) -> None:
-    if len(expression) > MAX_LENGTH:
-        raise InvalidCron(f"the expression has {len(expression)} characters, at most {MAX_LENGTH} may be")
+    _check_length(expression)
     if not expression.strip():
         raise InvalidCron("the expression is empty: give 5 fields, such as '0 2 * * *'")
     for character in expression:

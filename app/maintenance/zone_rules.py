@@ -9,7 +9,6 @@ from app.db.stores.schedules import DueJob
 from app.db.stores.zone_rules import ZoneRulesStore
 from app.domain.ids import SHARDS
 from app.domain.planning import Plan
-from app.domain.timezones import tzdata_version
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +31,13 @@ class ZoneRules:
         *,
         hints: HintSender,
         plan: Callable[[DueJob], Plan],
-        version: Callable[[], str] = tzdata_version,
+        version: str,
     ) -> None:
         self._store = store
         self._hints = hints
         self._plan = plan
-        self._version = version()
-        self._before: str | None = None
+        self._version = version
+        self._before = ""
         self._shards = list(SHARDS)
         self._after = _FIRST
         self._jobs = self._moved = 0
@@ -46,8 +45,14 @@ class ZoneRules:
 
     async def tick(self) -> bool:
         """Plan a batch; return whether there is more to do."""
-        if self._in_force or not await self._is_behind():
+        if self._in_force:
             return False
+        before = await self._store.version()
+        if before is None or before >= self._version:  # a new database has nothing planned by older rules
+            await self._store.write_version(self._version)
+            self._in_force = True
+            return False
+        self._before = before
         if self._shards:
             await self._replan()
             return True
@@ -55,14 +60,6 @@ class ZoneRules:
         self._in_force = True
         self._report()
         return False
-
-    async def _is_behind(self) -> bool:
-        """Tell whether executions are planned by older rules; what a new database holds is planned by none."""
-        self._before = await self._store.version()
-        if self._before is None:
-            await self._store.write_version(self._version)
-        self._in_force = self._before is None or self._before >= self._version
-        return not self._in_force
 
     async def _replan(self) -> None:
         shard = self._shards[-1]

@@ -181,7 +181,7 @@ def web_app(
         ),
         "queues": queues,
         **people(engine),
-        **figures(engine, clock),
+        **figures(engine, clock, PaceReads(engine, clock)),
     }
     return Litestar(
         route_handlers=[API, *PUBLIC_HANDLERS, *(dashboard(_provided(pages)) if pages else ())],
@@ -198,13 +198,13 @@ def web_app(
 def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
     """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
     audit, job_table = AuditReads(engine), JobTable(JobReads(engine), JobRunReads(engine))
-    explanations = ExplanationReads(engine, PaceReads(engine, clock), clock)
+    paces = PaceReads(engine, clock)
     return {
         "audit_reads": audit,
         "change_feed": change_feed,
         "execution_reads": ExecutionReads(engine),
         "execution_list": ExecutionListReads(engine),
-        "stories": ExecutionStories(engine, explanations),
+        "stories": ExecutionStories(engine, ExplanationReads(engine, paces, clock)),
         "log_reads": LogReads(engine),
         "durations": DurationReads(engine),
         "end_reads": EndReads(engine, clock),
@@ -216,17 +216,17 @@ def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) ->
         "story_reads": StoryReads(engine),
         "task_reads": TaskReads(engine),
         "login_limits": LoginLimits(),
-        **figures(engine, clock),
-        "house": house(engine, clock, change_feed),
+        **figures(engine, clock, paces),
+        "house": house(engine, clock, change_feed, paces),
     }
 
 
-def house(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> House:
+def house(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed, paces: PaceReads) -> House:
     """Make what the overview is read by."""
     return House(
         overview=OverviewReads(engine),
         rates=RateReads(engine, clock),
-        queues=QueueReads(engine, PaceReads(engine, clock)),
+        queues=QueueReads(engine, paces),
         workers=WorkerReads(engine),
         clock=clock,
         change_feed=change_feed,
@@ -238,9 +238,9 @@ def people(engine: Engine) -> dict[str, object]:
     return {"users": UserStore(engine), "keys": KeyStore(engine), "fleet": FleetStore(engine)}
 
 
-def figures(engine: Engine, clock: DatabaseClock) -> dict[str, object]:
+def figures(engine: Engine, clock: DatabaseClock, paces: PaceReads) -> dict[str, object]:
     """Make what reads queues, workers and figures; they share what they remember for a moment."""
-    paces, workers = PaceReads(engine, clock), WorkerReads(engine)
+    workers = WorkerReads(engine)
     stats, queues = StatsReads(paces), QueueReads(engine, paces)
     return {
         "stats_reads": stats,

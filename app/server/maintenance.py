@@ -12,6 +12,7 @@ from app.db.stores.rollups import RollupStore
 from app.db.stores.schedules import ScheduleStore
 from app.db.stores.zone_rules import ZoneRulesStore
 from app.domain.budget import POLL_SECONDS
+from app.domain.timezones import tzdata_version
 from app.loop import Loop
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
@@ -47,7 +48,9 @@ async def run_maintenance(settings: Settings) -> None:
             hints=hints,
         )
         days = settings.retention_days
-        zone_rules = ZoneRules(ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan)
+        zone_rules = ZoneRules(
+            ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan, version=tzdata_version()
+        )
         retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
         reaper = Reaper(
             executions=executions, hints=hints, clock=own.clock, lease_seconds=settings.lease_seconds

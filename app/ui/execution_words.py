@@ -75,7 +75,7 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
     if story.setting.held:
         return "It waits: its job is paused, and it runs when that is resumed."
     if execution.due_at <= now:
-        place = story.explanation.position
+        place = story.explanation.position if story.explanation else None
         number = f" It is number {place:,}." if place and place > 1 else ""
         return f"It is due, and waits for a worker to take it.{number}"
     if execution.status is Status.RETRYING:
@@ -125,11 +125,11 @@ def _failed(story: ExecutionStory) -> str:
     return f"It failed for good: all {execution.max_attempts} attempts did."
 
 
-def waits_for(explanation: Explanation) -> list[tuple[str, str]]:
+def waits_for(explanation: Explanation | None) -> list[tuple[str, str]]:
     """Return what an execution waits for besides its instant: the sentence, and the page that it leads to."""
     return [
         (reason.detail, _page_of(reason))
-        for reason in explanation.reasons
+        for reason in (explanation.reasons if explanation else ())
         if reason.code not in {ReasonCode.NOT_DUE, ReasonCode.RUNS_ALONE}  # said beside
     ]
 

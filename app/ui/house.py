@@ -20,6 +20,11 @@ class Trouble(NamedTuple):
     failing: Failing
     late: Late
 
+    @property
+    def failing_text(self) -> str:
+        """Return how many jobs fail: `84+`; nothing where none does."""
+        return f"{self.failing.total}{'+' if self.failing.more else ''}" if self.failing.total else ""
+
 
 class House:
     """Reads how the house is doing; each part is bounded, and remembered for a moment."""

@@ -31,7 +31,7 @@ def rules(pool: Pool, version: str = NEW) -> ZoneRules:
     """Return the loop under test, of a program that brings this version."""
     hints = HintSender(pool)
     materializer = Materializer(schedules=ScheduleStore(pool), hints=hints, horizon_seconds=HORIZON_SECONDS)
-    return ZoneRules(ZoneRulesStore(pool), hints=hints, plan=materializer.plan, version=lambda: version)
+    return ZoneRules(ZoneRulesStore(pool), hints=hints, plan=materializer.plan, version=version)
 
 
 async def run(loop: ZoneRules) -> int:

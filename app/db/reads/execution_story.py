@@ -17,6 +17,7 @@ from app.db.tables import workers
 from app.domain.errors import NotFound
 from app.domain.explanation import Explanation
 from app.domain.ids import shard_of
+from app.domain.statuses import FINAL
 
 MOST_CHANGES = 50
 TRIES = 3
@@ -45,7 +46,8 @@ class ExecutionStory(msgspec.Struct, frozen=True, kw_only=True):
 
     execution: ExecutionView
     setting: Setting
-    explanation: Explanation
+    explanation: Explanation | None
+    """None for what has ended: it waits for nothing."""
     attempts: list[AttemptView]
     hosts: Mapping[UUID, str]
     """Of the workers that had to do with it, as far as they are known still."""
@@ -78,7 +80,7 @@ class ExecutionStories:
         return ExecutionStory(
             execution=execution,
             setting=setting,
-            explanation=await self._explanations.get(execution_id),
+            explanation=None if execution.status in FINAL else await self._explanations.get(execution_id),
             attempts=attempts,
             hosts=await self._hosts({one for one in asked if one is not None}),
             changes=await self._audit.of("execution", str(execution_id), limit=MOST_CHANGES),

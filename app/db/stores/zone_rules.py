@@ -90,10 +90,10 @@ def _rewound(job: DueJob, begun: list[datetime]) -> DueJob:
 
 def _compare(job_id: UUID, before: list[datetime], planned: Plan) -> Moved:
     """Compare as far as both plans reach: that one reaches further is no move."""
-    reach = min(before[-1], planned.materialized_until) if before else None
-    was, now_is = set(before), set(planned.instants)
-    if reach is None:
+    if not before:
         return Moved(job_id, [], [])
+    reach = min(before[-1], planned.materialized_until)
+    was, now_is = set(before), set(planned.instants)
     return Moved(
         job_id,
         sorted(one for one in was - now_is if one <= reach),
