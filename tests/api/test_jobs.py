@@ -179,7 +179,10 @@ async def test_a_job_whose_zone_this_version_does_not_know_is_shown_without_inst
     )
     found = await site.get(f"/jobs/{job['job_id']}")
 
+    paused = await site.request("POST", f"/jobs/{job['job_id']}/actions/pause")
+
     assert (found.status_code, found.json()["next_occurrences"]) == (200, [])
+    assert (paused.status_code, paused.json()["is_active"], paused.json()["warnings"]) == (200, False, [])
 
 
 async def test_large_and_unusual_but_legal_values_read_back_as_sent(site: Site) -> None:

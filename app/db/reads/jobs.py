@@ -1,6 +1,7 @@
 """Jobs as people read them."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -135,11 +136,13 @@ _PLAIN = frozenset(JobView.__struct_fields__) - {"schedule", "next_occurrences"}
 
 
 def warnings_of_job(job: JobView, *, now: datetime) -> list[ScheduleWarning]:
-    """Return what to know about a job's schedule from `now` on."""
+    """Return what to know about a job's schedule from `now` on; nothing where this version cannot read it."""
     schedule = job.schedule
     columns = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS if hasattr(schedule, name)}
     columns |= {"schedule_type": schedule.type, "every_seconds": schedule.every}
-    return stored_warnings(columns, scheduled_time=schedule.scheduled_time, now=now)
+    with suppress(InvalidInput):
+        return stored_warnings(columns, scheduled_time=schedule.scheduled_time, now=now)
+    return []
 
 
 def view_of_new(job: NewJob) -> JobView:
@@ -161,10 +164,9 @@ def _view(values: Mapping[str, Any], now: datetime) -> JobView:
 
 
 def _target(timezone: str) -> str | None:
-    try:
+    with suppress(InvalidTimezone):  # this version's tzdata may lack it
         return resolve(timezone).link_target
-    except InvalidTimezone:  # this version's tzdata lacks it
-        return None
+    return None
 
 
 def _upcoming(values: Mapping[str, Any], now: datetime) -> list[datetime]:
