@@ -87,6 +87,13 @@ def get_job(session: Session, job_id: str) -> None:
 @click.option("--user", "user_id", help="The owner; only an admin may name somebody else")
 @click.option("--queue")
 @click.option("--priority", type=int)
+@click.option(
+    "--expires-after",
+    "expires_after_seconds",
+    type=float,
+    metavar="SECONDS",
+    help="Never begin it later than so long after it was due",
+)
 @body_options
 @wait_options
 @click.pass_obj

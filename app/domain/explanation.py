@@ -23,6 +23,7 @@ class ReasonCode(StrEnum):
     JOB_PAUSED = "job_paused"
     QUEUE_PAUSED = "queue_paused"
     CANCEL_REQUESTED = "cancel_requested"
+    EXPIRED = "expired"
 
     RUNS_ALONE = "runs_alone"
     """Workers have ended while it ran: the claim leaves it to a process that runs nothing else."""
@@ -53,6 +54,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     held: bool
     worker_deaths: int
     cancel_requested_at: datetime | None
+    expires_at: datetime | None
+    """Its start deadline, while it has not begun."""
+    is_expired: bool
     job_pause: Pause | None
     queue_pause: Pause | None
     workers: int
@@ -99,7 +103,7 @@ def explain(situation: Situation) -> Explanation:
         runnable=runnable,
         reasons=barred + around,
         position=situation.ahead + 1 if counted else None,
-        estimated_start=_estimated_start(situation, runnable=runnable),
+        estimated_start=_in_time(situation, _estimated_start(situation, runnable=runnable)),
     )
 
 
@@ -120,6 +124,9 @@ def _bars(at: Situation) -> Iterator[Reason]:
     if at.cancel_requested_at is not None:
         detail = "Somebody has cancelled it; it does not run again."
         yield Reason(code=ReasonCode.CANCEL_REQUESTED, detail=detail, since=at.cancel_requested_at)
+    if at.expires_at is not None and at.is_expired:
+        detail = f"It had to begin by {_instant(at.expires_at)}; it never runs."
+        yield Reason(code=ReasonCode.EXPIRED, detail=detail, since=at.expires_at)
 
 
 def _surroundings(at: Situation, *, runnable: bool) -> Iterator[Reason]:
@@ -160,6 +167,11 @@ def _estimated_start(at: Situation, *, runnable: bool) -> datetime | None:
     if (at.held and at.job_pause is None) or len(ends) < len(pauses):
         return None
     return max(at.now, at.due_at, *ends)
+
+
+def _in_time(at: Situation, start: datetime | None) -> datetime | None:
+    """Return the start, or None where its deadline passes before."""
+    return None if start is None or (at.expires_at is not None and start >= at.expires_at) else start
 
 
 def _instant(instant: datetime) -> str:

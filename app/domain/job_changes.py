@@ -7,11 +7,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from app.domain.jobs import MaxRetries, Name, Priority, Tag, TimeoutSeconds
+from app.domain.jobs import ExpiresAfterSeconds, MaxRetries, Name, Priority, Tag, TimeoutSeconds
 from app.domain.stored_schedule import JobSchedule, schedule_columns
 
 _WHAT_EXECUTIONS_COPY = frozenset(
-    {"parameters", "queue", "priority", "max_retries", "timeout_seconds", "is_active"}
+    {
+        "parameters",
+        "queue",
+        "priority",
+        "max_retries",
+        "timeout_seconds",
+        "is_active",
+        "expires_after_seconds",
+    }
 )
 
 
@@ -30,6 +38,7 @@ class JobPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     priority: Priority | UnsetType | None = UNSET
     max_retries: MaxRetries | UnsetType | None = UNSET
     timeout_seconds: TimeoutSeconds | UnsetType | None = UNSET
+    expires_after_seconds: ExpiresAfterSeconds | UnsetType | None = UNSET
     is_active: bool | UnsetType = UNSET
 
 
@@ -42,6 +51,11 @@ class Change(msgspec.Struct, frozen=True):
     def schedule_changed(self) -> bool:
         """Tell whether it says anew when the job runs."""
         return "schedule_type" in self.columns
+
+    @property
+    def deadline_changed(self) -> bool:
+        """Tell whether it says anew how late an execution may begin."""
+        return "expires_after_seconds" in self.columns
 
     @property
     def replans(self) -> bool:

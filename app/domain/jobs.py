@@ -13,6 +13,7 @@ Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$
 Priority = Annotated[int, msgspec.Meta(ge=0, le=3)]
 MaxRetries = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 TimeoutSeconds = Annotated[float, msgspec.Meta(gt=0, le=31 * 86_400)]
+ExpiresAfterSeconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
@@ -31,6 +32,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     priority: Priority | None = None
     max_retries: MaxRetries | None = None
     timeout_seconds: TimeoutSeconds | None = None
+    expires_after_seconds: ExpiresAfterSeconds | None = None
+    """An execution that has not begun so long after it was first due never runs; None: it waits for ever."""
 
 
 class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,6 +55,7 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     priority: int | None = None
     max_retries: int | None = None
     timeout_seconds: float | None = None
+    expires_after_seconds: float | None = None
     materialize_at: datetime | None = None
     created_at: datetime
     batch_id: UUID | None = None
@@ -90,6 +94,7 @@ def plan_job(
         priority=request.priority,
         max_retries=request.max_retries,
         timeout_seconds=request.timeout_seconds,
+        expires_after_seconds=request.expires_after_seconds,
         materialize_at=now if repeats else None,
         created_at=now,
         batch_id=batch_id,

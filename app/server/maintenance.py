@@ -1,10 +1,11 @@
-"""The maintenance process: materializer, reaper, resumer, rollups, partitions, retention."""
+"""The maintenance process: materializer, reaper, expirer, resumer, rollups, partitions, retention."""
 
 import asyncio
 
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.pools import open_engine
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.expiry import ExpiryStore
 from app.db.stores.job_control import JobControl
 from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
@@ -14,6 +15,7 @@ from app.db.stores.zone_rules import ZoneRulesStore
 from app.domain.budget import POLL_SECONDS
 from app.domain.timezones import tzdata_version
 from app.loop import Loop
+from app.maintenance.expirer import Expirer
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
@@ -33,7 +35,7 @@ ZONE_RULES_EVERY_SECONDS = 60.0
 
 
 async def run_maintenance(settings: Settings) -> None:
-    """Materialise, reap, resume, count, keep partitions and delete what is old until SIGTERM."""
+    """Materialise, reap, expire, resume, count, keep partitions and delete what is old until SIGTERM."""
     async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
         engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
         own.stack.push_async_callback(engine.dispose)
@@ -62,6 +64,7 @@ async def run_maintenance(settings: Settings) -> None:
             planning,
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
+            Loop("expirer", Expirer(expiries=ExpiryStore(own.pool)).tick, interval_seconds=POLL_SECONDS),
             Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
             Loop("zone rules", zone_rules.tick, interval_seconds=ZONE_RULES_EVERY_SECONDS),
             Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),

@@ -29,6 +29,7 @@ LABELS: Mapping[str, str] = {
     "priority": "Priority",
     "max_retries": "Retries",
     "timeout_seconds": "Time-out",
+    "expires_after_seconds": "Begin within",
 }
 HELP: Mapping[str, str] = {
     "task_id": "What it runs.",
@@ -51,6 +52,7 @@ HELP: Mapping[str, str] = {
     "priority": "What waits with a lower number goes first.",
     "max_retries": "After a failed attempt, at most so many more.",
     "timeout_seconds": "Seconds that an attempt may take.",
+    "expires_after_seconds": "Seconds. What has not begun so long after its instant never runs.",
 }
 LIVE = ("task_id", "schedule.expression", "schedule.scheduled_time", "schedule.every", "schedule.timezone",
         "schedule.starts_at", "schedule.ends_at", "schedule.misfire_grace_seconds")  # fmt: skip

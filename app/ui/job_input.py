@@ -39,6 +39,7 @@ PLAIN_FIELDS = (
     "priority",
     "max_retries",
     "timeout_seconds",
+    "expires_after_seconds",
 )
 FIELDS = (*PLAIN_FIELDS, *(IN_SCHEDULE + name for name in SCHEDULE_FIELDS), "every_unit")
 
@@ -123,6 +124,7 @@ def values_of(job: JobView) -> dict[str, str]:
         "priority": job.priority,
         "max_retries": job.max_retries,
         "timeout_seconds": _plain(job.timeout_seconds),
+        "expires_after_seconds": _plain(job.expires_after_seconds),
         "schedule.type": schedule.type,
         "schedule.expression": schedule.expression,
         "schedule.scheduled_time": _wall(schedule.scheduled_time, zone),
@@ -249,6 +251,7 @@ _READERS: Mapping[str, Callable[[Values, str], Any]] = dict.fromkeys(PLAIN_FIELD
     "priority": _number,
     "max_retries": _number,
     "timeout_seconds": _number,
+    "expires_after_seconds": _number,
 }
 _SCHEDULE_READERS: Mapping[str, Callable[[Values, str], Any]] = {
     "every": _every,

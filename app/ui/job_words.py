@@ -98,9 +98,15 @@ def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
     return [
         Rule("When it fails", retries, _whose(job.max_retries)),
         Rule("Time-out", f"after {duration(policy.timeout_seconds)}", _whose(job.timeout_seconds)),
+        *_deadline(job),
         Rule("Queue", policy.queue, _whose(job.queue)),
         Rule("Priority", priority, _whose(job.priority)),
     ]
+
+
+def _deadline(job: JobView) -> list[Rule]:
+    seconds = job.expires_after_seconds
+    return [] if seconds is None else [Rule("Begins", f"within {duration(seconds)}, or never", "")]
 
 
 def _whose(own: object) -> str:

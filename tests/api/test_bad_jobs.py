@@ -66,6 +66,7 @@ FIELDS = (
     | fields("priority", ["2", True, 2.5, -1, 4, 2**62, [], {}])
     | fields("max_retries", ["3", False, 0.5, -1, 1001, 2**63 - 1, [], {}])
     | fields("timeout_seconds", ["10", True, 0, 0.0, -1, -1e-9, 31 * 86_400 + 1, 1e308, [], {}])
+    | fields("expires_after_seconds", ["10", True, 0, -1, 366 * 86_400 + 1, 1e308, [], {}])
     | fields("parameters", [None, [], "x", 1, True])
     | fields("tags", [None, {}, "a", 1, ["a"] * 51])
     | fields("tags", [["a", bad] for bad in NO_TAG], pointer="/tags/1")

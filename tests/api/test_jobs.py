@@ -55,6 +55,7 @@ async def test_the_least_that_makes_a_job_and_what_it_gets_by_default(site: Site
         "priority": None,
         "max_retries": None,
         "timeout_seconds": None,
+        "expires_after_seconds": None,
         "is_active": True,
         "pause_reason": None,
         "paused_until": None,

@@ -110,6 +110,9 @@ JOBS: Wrongs = {
     "jobs_overlap_check": [("an unknown overlap policy", {"overlap": "queue"}, {"overlap": "perhaps"})],
     "jobs_misfire_grace_seconds_check": [("a negative grace", {}, {"misfire_grace_seconds": -1.0})],
     "jobs_timeout_seconds_check": [("no time to run in", {"timeout_seconds": 1.0}, {"timeout_seconds": 0.0})],
+    "jobs_expires_after_seconds_check": [
+        ("no time to begin in", {"expires_after_seconds": 0.5}, {"expires_after_seconds": 0.0})
+    ],
     "jobs_priority_check": [("a priority that is none", {"priority": None}, {"priority": 9})],
     "jobs_max_retries_check": [("a negative number of retries", {"max_retries": 0}, {"max_retries": -1})],
 }

@@ -33,13 +33,20 @@ from tests.factories import (
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 STATUSES = (Status.PENDING, Status.RETRYING, Status.SCHEDULED, Status.RUNNING, Status.BLOCKED)
 CLAUSES = [
-    (status, due, held, cancelled, pause, deaths)
-    for status, due, held, cancelled, pause, deaths in product(
-        STATUSES, (0.0, 3600.0), (False, True), (False, True), ("", "for good", "until", "over"), (0, 2)
+    (status, due, held, cancelled, pause, deaths, expires)
+    for status, due, held, cancelled, pause, deaths, expires in product(
+        STATUSES,
+        (0.0, 3600.0),
+        (False, True),
+        (False, True),
+        ("", "for good", "until", "over"),
+        (0, 2),
+        (None, -1.0, 7200.0),
     )
     if not (held and status in LEASED)  # the table allows none
 ]
-"""Status, seconds until it is due, its job paused, cancel asked for, its queue paused, workers that ended."""
+"""Status, seconds until it is due, its job paused, cancel asked for, its queue paused, workers that ended, seconds
+until its start deadline."""
 
 
 @pytest.fixture
@@ -71,17 +78,18 @@ async def test_the_claim_takes_exactly_what_is_said_to_be_runnable(
             "cancel_requested_at": now if cancelled else None,
             "queue": names[pause],
             "worker_deaths": deaths,
+            "expires_at": now + timedelta(seconds=expires) if expires else None,
         }
-        for status, due, held, cancelled, pause, deaths in CLAUSES
+        for status, due, held, cancelled, pause, deaths, expires in CLAUSES
     ]
     made = await make_executions(pool, asked)
     said = {one for one in made if (await explanations.get(one)).runnable}
     taken = await _claimed(pool, made, set(names.values()))
 
     assert said == taken
-    assert (
-        len(taken) == 8
-    )  # PENDING and RETRYING, in the queue that is open and the one whose pause is over, twice
+    # PENDING with two deadlines and RETRYING with three, in the queue that is open and the one whose pause is over,
+    # twice
+    assert len(taken) == (2 + 3) * 2 * 2
 
 
 async def test_every_clause_is_named(pool: Pool, explanations: ExplanationReads) -> None:
@@ -98,6 +106,15 @@ async def test_every_clause_is_named(pool: Pool, explanations: ExplanationReads)
     assert found.reasons[1].detail == "Its job is paused by sql:onthedot: the migration"
     assert found.reasons[1].link == f"/api/v1/jobs/{job_id}"
     assert (found.reasons[2].detail, found.reasons[2].since) == ("The queue frozen is paused by viv: x", NOW)
+    assert (found.runnable, found.position, found.estimated_start) == (False, None, None)
+
+
+async def test_what_began_too_late_says_by_when_it_had_to(pool: Pool, explanations: ExplanationReads) -> None:
+    deadline = await now_of(pool) - timedelta(seconds=1)
+    found = await explanations.get(await make_execution(pool, due_in_seconds=-60, expires_at=deadline))
+
+    assert found.reasons[0].code is ReasonCode.EXPIRED
+    assert found.reasons[0].since == deadline
     assert (found.runnable, found.position, found.estimated_start) == (False, None, None)
 
 
@@ -189,6 +206,7 @@ def situation(**columns: Any) -> Situation:
     usual: dict[str, Any] = {
         "now": NOW, "job_id": UUID(int=1), "queue": "general", "status": Status.PENDING, "due_at": NOW,
         "is_ready": True, "is_early": False, "held": False, "worker_deaths": 0, "cancel_requested_at": None,
+        "expires_at": None, "is_expired": False,
         "job_pause": None, "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
     }  # fmt: skip
     return Situation(**usual | columns)
@@ -213,6 +231,9 @@ OPEN, CLOSED = Pause(NOW, None, None, LATER), Pause(NOW, None, None, None)
         ({"held": True}, None),
         ({"workers": 0, "free_slots": 0}, None),
         ({"cancel_requested_at": NOW}, None),
+        ({"expires_at": LATER}, NOW),
+        ({"ahead": 50, "ended_per_second": 10.0, "expires_at": NOW + timedelta(seconds=5)}, None),
+        ({"expires_at": NOW, "is_expired": True}, None),
         ({"status": Status.RUNNING, "is_ready": False}, None),
     ],
 )

@@ -28,6 +28,7 @@ CLAIM = 500
 READY = {"executions_ready", "executions_pkey"}
 LAPSED = {"executions_lease", "executions_pkey"}
 SUSPECTS = {"executions_suspects", "executions_pkey"}
+EXPIRING = {"executions_expiring", "executions_pkey"}
 LEASED = ({"executions_pkey"}, {"executions_lease"}, {"executions_lease", "executions_pkey"})
 """Rows under a lease are found by their ids or, when a batch is a good part of them, among all that are leased."""
 
@@ -53,6 +54,7 @@ async def test_hot_statements_read_one_partition_by_their_index(
         ("reap_running", (shard, CLAIM, FAILURE, START), [LAPSED]),
         ("reap_poison", (shard, CLAIM, FAILURE, START), [SUSPECTS]),
         ("claim_suspect", (shard, "general", 2, uuid4(), 30.0), [SUSPECTS]),
+        ("expire_executions", (shard, CLAIM, FAILURE), [EXPIRING]),
         ("arm", (shard, ids, epochs), LEASED),
         ("renew", (shard, ids, epochs, numbers, times), LEASED),
         ("held_leases", (shard, ids, epochs), LEASED),

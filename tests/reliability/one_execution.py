@@ -37,10 +37,21 @@ STATES: Mapping[str, dict[str, Any]] = {
         "attempt_number": 2,
         "worker_deaths": 2,
     },
+    "too late": {"due_in_seconds": -1, "expires_at": datetime.fromtimestamp(1, UTC)},
     "retrying": {"status": Status.RETRYING, "due_in_seconds": -1},
 }
 SKIPPING = frozenset(
-    {"claim", "claim_alone", "claim_ahead", "renew", "reap", "reap_ahead", "reap_poison", "reap_asked"}
+    {
+        "claim",
+        "claim_alone",
+        "claim_ahead",
+        "renew",
+        "reap",
+        "reap_ahead",
+        "reap_poison",
+        "reap_asked",
+        "expire",
+    }
 )
 """Operations that pass over a row which somebody else has locked."""
 BEGINNING = frozenset({"claim", "claim_alone", "arm"})
@@ -172,10 +183,11 @@ def _calls(subject: Subject) -> dict[str, tuple[str, Sequence[object]]]:
         "reap_ahead": ("reap_scheduled", (shard, 5)),
         "reap_poison": ("reap_poison", (shard, 5, FAILURE, _EPOCH)),
         "reap_asked": ("reap_cancelled", (shard, 5)),
+        "expire": ("expire_executions", (shard, 5, FAILURE)),
         "cancel": ("cancel_waiting", (shard, execution_id, FAILURE)),
         "ask": ("request_cancel", (shard, execution_id, now, FAILURE)),
-        "pause": ("replan_waiting", (shard, job_id, None, True, now)),
-        "replan": ("replan_waiting", (shard, job_id, again, False, now)),
+        "pause": ("replan_waiting", (shard, job_id, None, True, now, False)),
+        "replan": ("replan_waiting", (shard, job_id, again, False, now, False)),
         "replan_task": ("replan_task", (task_id,)),
         "drop": ("drop_planned", (shard, job_id, _EPOCH)),
     }

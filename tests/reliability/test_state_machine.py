@@ -278,7 +278,8 @@ class Machine(RuleBasedStateMachine):
     def pause_or_resume(self, which: int, *, held: bool) -> None:
         """Pause or resume a job: what nobody has begun is taken back."""
         key, row = self._row(which)
-        taken = self.bed.fetch(load("replan_waiting"), SHARD, self.jobs[key], None, held, self._now())
+        values = (SHARD, self.jobs[key], None, held, self._now(), False)
+        taken = self.bed.fetch(load("replan_waiting"), *values)
         is_waiting = row is not None and row.is_waiting
         if row and is_waiting:
             row.free(Status.PENDING)

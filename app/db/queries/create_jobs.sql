@@ -17,7 +17,8 @@ WITH wanted AS MATERIALIZED (
                  timezone text, timezone_requested text, gap text, fold text, starts_at timestamptz,
                  ends_at timestamptz, misfire text, misfire_grace_seconds float8, overlap text, parameters jsonb,
                  queue text, priority int2, max_retries int4, timeout_seconds float8, materialize_at timestamptz,
-                 created_at timestamptz, execution_id uuid, due_at timestamptz, batch_id uuid)
+                 created_at timestamptz, execution_id uuid, due_at timestamptz, batch_id uuid,
+                 expires_after_seconds float8)
       JOIN onthedot.tasks AS t ON t.task_id = w.task_id AND t.revision = w.task_revision
       JOIN onthedot.users AS u ON u.user_id = w.user_id
       JOIN onthedot.queues AS q ON q.queue = coalesce(w.queue, t.queue)
@@ -26,20 +27,21 @@ WITH wanted AS MATERIALIZED (
            (shard, job_id, user_id, task_id, name, tags, schedule_type, expression, scheduled_time, every_seconds,
             timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire, misfire_grace_seconds, overlap,
             parameters, queue, priority, max_retries, timeout_seconds, materialized_until, materialize_at,
-            created_at, updated_at, batch_id)
+            created_at, updated_at, batch_id, expires_after_seconds)
     SELECT shard, job_id, user_id, task_id, name, tags, schedule_type, expression, scheduled_time,
            every_seconds, timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire,
            misfire_grace_seconds, overlap, parameters, queue, priority, max_retries, timeout_seconds,
-           created_at, materialize_at, created_at, created_at, batch_id
+           created_at, materialize_at, created_at, created_at, batch_id, expires_after_seconds
       FROM wanted
     RETURNING job_id, materialize_at
 ), planned AS (
     INSERT INTO onthedot.executions
            (shard, execution_id, job_id, user_id, task_id, queue, priority, status, scheduled_time, due_at,
-            first_due_at, parameters, timeout_seconds, max_attempts, batch_id)
+            first_due_at, parameters, timeout_seconds, max_attempts, batch_id, expires_at)
     SELECT shard, execution_id, job_id, user_id, task_id, coalesce(queue, task_queue),
            coalesce(priority, task_priority), 'PENDING', coalesce(scheduled_time, due_at), greatest(due_at, now() - interval '5 s'),
-           due_at, parameters, timeout_seconds, max_attempts, batch_id
+           due_at, parameters, timeout_seconds, max_attempts, batch_id,
+           onthedot.start_deadline(due_at, expires_after_seconds)
       FROM wanted
      WHERE execution_id IS NOT NULL
     RETURNING job_id, queue, priority

@@ -5,11 +5,14 @@
 -- What is claimed before it: ready rows of its queue that are more urgent, or as urgent and due before.
 WITH asked AS MATERIALIZED (
     SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, cancel_requested_at,
-           worker_deaths, status IN ('PENDING', 'RETRYING') AS is_ready, due_at > now() AS is_early
+           worker_deaths, status IN ('PENDING', 'RETRYING') AS is_ready, due_at > now() AS is_early,
+           CASE WHEN attempt_number = 0 THEN expires_at END AS expires_at,
+           (attempt_number = 0 AND expires_at <= now()) IS TRUE AS is_expired
       FROM onthedot.executions
      WHERE shard = $1 AND execution_id = $2
 )
 SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.worker_deaths, a.is_ready, a.is_early,
+       a.expires_at, a.is_expired,
        j.job_id IS NOT NULL AS job_paused, j.pause_reason AS job_paused_reason, j.paused_until AS job_paused_until,
        pausing.at AS job_paused_at, pausing.actor AS job_paused_by,
        q.paused_at AS queue_paused_at, q.paused_by AS queue_paused_by, q.paused_reason AS queue_paused_reason,

@@ -1,5 +1,6 @@
 -- replan_waiting: bring the executions of a job that nobody has begun to what the job says now.
--- $1 shard (int2), $2 job_id (uuid), $3 scheduled_time (timestamptz; null: stays), $4 held (bool), $5 now (timestamptz)
+-- $1 shard (int2), $2 job_id (uuid), $3 scheduled_time (timestamptz; null: stays), $4 held (bool), $5 now (timestamptz),
+-- $6 the start deadline is set anew (bool): it moves with the instant and with what the job says, not by a pause
 -- index: executions_one_per_instant (job_id, …). lease_epoch + 1: a worker that leased it ahead cannot arm it any more.
 -- due_at never moves to before now: the claim's low-water mark may have passed it. Lateness counts from the new
 -- instant, and not through the time in which the job was paused.
@@ -9,6 +10,11 @@ UPDATE onthedot.executions AS e
        due_at = greatest(coalesce($3::timestamptz, e.due_at), $5::timestamptz),
        first_due_at = CASE WHEN $3::timestamptz IS NULL AND NOT e.held THEN e.first_due_at
                            ELSE greatest(coalesce($3::timestamptz, e.due_at), $5::timestamptz) END,
+       expires_at = CASE WHEN $6::bool
+                         THEN onthedot.start_deadline(CASE WHEN $3::timestamptz IS NULL THEN e.first_due_at
+                                                           ELSE greatest($3::timestamptz, $5::timestamptz) END,
+                                                      j.expires_after_seconds)
+                         ELSE e.expires_at END,
        queue = q.queue, priority = coalesce(j.priority, t.priority), parameters = j.parameters,
        parameters_checked = j.parameters_checked,
        timeout_seconds = j.timeout_seconds, max_attempts = 1 + coalesce(j.max_retries, t.max_retries, q.max_retries)

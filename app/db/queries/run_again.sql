@@ -8,11 +8,12 @@
 INSERT INTO onthedot.executions
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, trigger, run_key, retried_from,
         scheduled_time, due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id,
-        worker_deaths)
+        worker_deaths, expires_at)
 SELECT h.shard, $3::uuid, h.job_id, h.user_id, h.task_id, h.queue, h.priority, 'PENDING', 'retry', $3::uuid::text,
        h.execution_id, $4::timestamptz, greatest($4::timestamptz, now()), greatest($4::timestamptz, now()),
        h.parameters, j.parameters_checked AND h.parameters = j.parameters, h.timeout_seconds,
-       h.max_attempts - h.worker_deaths + d.worker_deaths, h.batch_id, d.worker_deaths
+       h.max_attempts - h.worker_deaths + d.worker_deaths, h.batch_id, d.worker_deaths,
+       onthedot.start_deadline(greatest($4::timestamptz, now()), j.expires_after_seconds)
   FROM onthedot.execution_history AS h
  CROSS JOIN LATERAL (SELECT (CASE WHEN h.worker_deaths >= 4 THEN 2 ELSE 0 END)::int2 AS worker_deaths) AS d
   JOIN onthedot.jobs AS j ON j.shard = h.shard AND j.job_id = h.job_id

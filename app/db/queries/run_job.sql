@@ -4,11 +4,13 @@
 -- index: primary key of jobs
 INSERT INTO onthedot.executions
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, trigger, run_key, scheduled_time,
-        due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id)
+        due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id,
+        expires_at)
 SELECT j.shard, $3::uuid, j.job_id, j.user_id, j.task_id, q.queue, coalesce(j.priority, t.priority), 'PENDING',
        $5::text, $6::text, $4::timestamptz, greatest($4::timestamptz, now()), greatest($4::timestamptz, now()),
        j.parameters, j.parameters_checked, j.timeout_seconds,
-       1 + coalesce(j.max_retries, t.max_retries, q.max_retries), j.batch_id
+       1 + coalesce(j.max_retries, t.max_retries, q.max_retries), j.batch_id,
+       onthedot.start_deadline(greatest($4::timestamptz, now()), j.expires_after_seconds)
   FROM onthedot.jobs AS j
   JOIN onthedot.tasks AS t ON t.task_id = j.task_id
   JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)

@@ -76,6 +76,8 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
     """How often its worker process ended, hung or was cut off while it ran."""
     worker_id: UUID | None
     lease_expires_at: datetime | None
+    expires_at: datetime | None
+    """Its start deadline while it is live: the first attempt begins before it or never."""
     parameters: dict[str, Any]
     result: Any
     result_truncated: bool
@@ -172,6 +174,7 @@ def _live() -> Select[Any]:
         cast(literal(Disposition.PENDING.value), Text).label("disposition"),
         cast(null(), timestamptz).label("completed_at"),
         executions.c.lease_expires_at,
+        executions.c.expires_at,
         cast(null(), JSONB).label("result"),
         literal(False).label("result_truncated"),  # noqa: FBT003 - a value, not a flag
     )
@@ -185,6 +188,7 @@ def _finished() -> Select[Any]:
         history.disposition,
         history.completed_at,
         cast(null(), timestamptz).label("lease_expires_at"),
+        cast(null(), timestamptz).label("expires_at"),
         history.result,
         history.result_truncated,
     )

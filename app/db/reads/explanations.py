@@ -56,6 +56,8 @@ class ExplanationReads:
             held=row["held"],
             worker_deaths=row["worker_deaths"],
             cancel_requested_at=row["cancel_requested_at"],
+            expires_at=row["expires_at"],
+            is_expired=row["is_expired"],
             job_pause=_pause(row, "job") if row["job_paused"] else None,
             queue_pause=_pause(row, "queue") if row["queue_paused_at"] is not None else None,
             workers=row["workers"],

@@ -62,6 +62,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None
     max_retries: int | None
     timeout_seconds: float | None
+    expires_after_seconds: float | None
     batch_id: UUID | None
     is_active: bool
     pause_reason: str | None

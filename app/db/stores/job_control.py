@@ -34,6 +34,7 @@ _MUTABLE = (
     "name", "tags", "schedule_type", "expression", "scheduled_time", "every_seconds", "timezone",
     "timezone_requested", "gap", "fold", "starts_at", "ends_at", "misfire", "misfire_grace_seconds", "overlap",
     "parameters", "queue", "priority", "max_retries", "timeout_seconds", "is_active", "pause_reason", "paused_until",
+    "expires_after_seconds",
 )  # fmt: skip
 """Columns in the order of the parameters of `change_job.sql`."""
 
@@ -110,9 +111,9 @@ class JobControl:
             await _take_back(connection, before, whole=not after["is_active"])
         if after["schedule_type"] in REPEATING:
             ready = await self._plan(connection, before, after)
-            return ready + await _bring_in_line(connection, after, None)
+            return ready + await _bring_in_line(connection, after, None, change)
         instant = (after["scheduled_time"] or now) if change.schedule_changed else None
-        ready = await _bring_in_line(connection, after, instant)
+        ready = await _bring_in_line(connection, after, instant, change)
         if not ready and instant is not None:  # it has run already, or did not run once before: a new instant
             execution_id = new_execution_id(job_id, int(now.timestamp() * 1_000_000))
             row = await connection.fetchrow(
@@ -120,7 +121,7 @@ class JobControl:
             )
             ready = [Ready(shard, *row)] if row else []
             if not after["is_active"]:
-                await _bring_in_line(connection, after, None)
+                await _bring_in_line(connection, after, None, change)
         return ready
 
     async def _plan(
@@ -168,9 +169,10 @@ async def _take_back(connection: Connection, job: asyncpg.Record, *, whole: bool
 
 
 async def _bring_in_line(
-    connection: Connection, job: dict[str, Any], instant: datetime | None
+    connection: Connection, job: dict[str, Any], instant: datetime | None, change: Change
 ) -> list[Ready]:
-    args = (job["shard"], job["job_id"], instant, not job["is_active"], job["now"])
+    deadline_moves = instant is not None or change.deadline_changed
+    args = (job["shard"], job["job_id"], instant, not job["is_active"], job["now"], deadline_moves)
     return [Ready(job["shard"], *row) for row in await connection.fetch(load("replan_waiting"), *args)]
 
 

@@ -108,6 +108,7 @@ jobs = Table(
     Column("created_at", timestamptz, nullable=False),
     Column("updated_at", timestamptz, nullable=False),
     Column("parameters_checked", Boolean, nullable=False),
+    Column("expires_after_seconds", Double),
     Index("jobs_materialize", "materialize_at", postgresql_where=text("materialize_at IS NOT NULL")),
     Index("jobs_paused_until", "paused_until", postgresql_where=text("paused_until IS NOT NULL")),
     Index("jobs_user", "user_id", "created_at", "job_id"),

@@ -51,6 +51,7 @@ executions = Table(
     Column("cancel_requested_at", timestamptz),
     Column("parameters_checked", Boolean, nullable=False),
     Column("worker_deaths", SmallInteger, nullable=False),
+    Column("expires_at", timestamptz),
     UniqueConstraint("job_id", "scheduled_time", "run_key", "shard", name="executions_one_per_instant"),
     Index(
         "executions_ready",
@@ -64,6 +65,11 @@ executions = Table(
         "executions_lease", "lease_expires_at", postgresql_where=text("status IN ('SCHEDULED', 'RUNNING')")
     ),
     Index("executions_cancelling", "worker_id", postgresql_where=text("cancel_requested_at IS NOT NULL")),
+    Index(
+        "executions_expiring",
+        "expires_at",
+        postgresql_where=text("expires_at IS NOT NULL AND status IN ('BLOCKED', 'PENDING')"),
+    ),
     Index("executions_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index("executions_newest", "scheduled_time", "execution_id"),
     Index(
