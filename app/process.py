@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 CLOCK_EVERY_SECONDS = 10.0
 CONNECT_EVERY_SECONDS = 0.5
+STATEMENT_TIMEOUT_SECONDS = 30.0
+"""Far more than a loop's statement takes: one to which no answer comes must not hold it up for longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ async def process(
     name: str,
     *,
     connections: int,
-    statement_timeout_seconds: float = 0,
+    statement_timeout_seconds: float = STATEMENT_TIMEOUT_SECONDS,
     by_index_only: bool = False,
 ) -> AsyncIterator[Process]:
     """Open the parts of the process `name`, keep its clock right, and close everything at the end."""

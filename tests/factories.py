@@ -17,11 +17,14 @@ from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 import asyncpg
+import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
 from app.db.pools import Connection, Pool
 from app.domain.ids import new_execution_id, new_job_id, shard_of
+from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.statuses import LEASED, Status
+from app.domain.stored_schedule import schedule_columns
 
 Row: TypeAlias = dict[str, Any]
 """Columns by name: of any type."""
@@ -38,6 +41,21 @@ async def make_task(source: Source, task_id: str = "report", **columns: Any) -> 
     """Make a task; by default `builtin:noop` in the queue `general`."""
     await insert(source, "tasks", [task_row(task_id=task_id, **columns)])
     return task_id
+
+
+async def new_job(source: Source, *, every: float | None = None, queue: str | None = None) -> NewJob:
+    """Return a job of ada's to be stored, of the one task there is."""
+    now = await now_of(source)
+    schedule = {"type": "INTERVAL", "every": every} if every else {"type": "IMMEDIATE"}
+    request = msgspec.convert({"task_id": "report", "schedule": schedule, "queue": queue}, JobRequest)
+    return plan_job(
+        request,
+        schedule=schedule_columns(request.schedule, now=now, aliases={}),
+        user_id="ada",
+        task_revision=await source.fetchval("SELECT revision FROM onthedot.tasks"),
+        now=now,
+        unix_microseconds=int(now.timestamp() * 1_000_000),
+    )
 
 
 async def make_job(source: Source, **columns: Any) -> UUID:

@@ -50,7 +50,8 @@ def on_any_error(request: AnyRequest, error: Exception) -> Response[Problem]:
     if is_unavailable(error):
         log.warning("database unavailable", extra={"event": "database_unavailable", "reason": repr(error)})
         detail = (
-            "The database cannot be reached now. Nothing was stored that was not acknowledged; try again."
+            "The database cannot be reached now, or does not answer in time. What was to be changed may have been "
+            "changed or not: sent again under the same Idempotency-Key it is changed once."
         )
         return _answer(problem("database_unavailable", detail, request_id=request_id))
     if is_bad_value(error):

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from litestar.params import QueryParameter
 
+from app.answer_limit import waiting_on_purpose
 from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.domain.errors import NotFound
 from app.intake.waiting import MAX_WAIT_SECONDS, Waiting
@@ -19,7 +20,8 @@ async def awaited(
     execution_id: UUID, seconds: float, waiting: Waiting, reads: ExecutionReads
 ) -> ExecutionView | None:
     """Return an execution when it has ended or the time has run out; None where retention has taken it."""
-    await waiting.until_ended(execution_id, seconds=seconds)
+    with waiting_on_purpose():
+        await waiting.until_ended(execution_id, seconds=seconds)
     with suppress(NotFound):
         return await reads.get(execution_id)
     return None

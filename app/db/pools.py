@@ -6,11 +6,15 @@ import asyncpg
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from app.db.connection import StrictConnection
 from app.db.primary import connect_to_primary
 
 CONNECT_TIMEOUT_SECONDS = 10
 ACQUIRE_TIMEOUT_SECONDS = 5
 """Longest wait for a free connection: a busy pool answers 503, it does not hang."""
+SILENCE_SECONDS = 1.0
+"""How much longer than a statement may take its answer is waited for. A server that works says itself that the time
+is over; from one that is silent, or behind a network that is, nothing comes at all."""
 
 # As text: generic in the stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -21,6 +25,7 @@ _SESSION = {
     "timezone": "UTC",
     "jit": "off",  # compiling costs more than any statement here runs
     "idle_in_transaction_session_timeout": "60000",
+    "client_connection_check_interval": "1000",  # what nobody waits for any more holds no locks
     # Citus only, ignored elsewhere: asyncpg's type introspection takes seconds on a worker node without it.
     "citus.override_table_visibility": "off",
 }
@@ -28,11 +33,9 @@ _SESSION = {
 
 async def connect(dsn: str, *, application_name: str, statement_timeout_seconds: float = 0) -> Connection:
     """Open one connection to the primary. `statement_timeout_seconds` 0: none."""
-    settings = _SESSION | {
-        "application_name": application_name,
-        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
-    }
-    return await connect_to_primary(dsn, timeout=CONNECT_TIMEOUT_SECONDS, server_settings=settings)
+    settings = _SESSION | {"application_name": application_name}
+    limits = _limits(settings, statement_timeout_seconds)
+    return await connect_to_primary(dsn, connection_class=StrictConnection, **limits)
 
 
 async def open_pool(
@@ -51,22 +54,29 @@ async def open_pool(
     but empty reads it from end to end and sorts it, and is kept until the next ANALYZE: once 300,000 rows have come,
     a look takes 140 ms instead of 0.3.
     """
-    planning = {"enable_seqscan": "off"} if by_index_only else {}
+    settings = _SESSION | {"application_name": application_name}
+    if by_index_only:
+        settings["enable_seqscan"] = "off"
     if idle_in_transaction_seconds is not None:
-        planning["idle_in_transaction_session_timeout"] = str(int(idle_in_transaction_seconds * 1000))
+        settings["idle_in_transaction_session_timeout"] = str(int(idle_in_transaction_seconds * 1000))
     return await asyncpg.create_pool(
         dsn,
         connect=connect_to_primary,
+        connection_class=StrictConnection,
         min_size=0 if on_demand else 1,
         max_size=size,
-        timeout=CONNECT_TIMEOUT_SECONDS,
-        server_settings=_SESSION
-        | planning
-        | {
-            "application_name": application_name,
-            "statement_timeout": str(int(statement_timeout_seconds * 1000)),
-        },
+        **_limits(settings, statement_timeout_seconds),
     )
+
+
+def _limits(settings: dict[str, str], statement_timeout_seconds: float) -> dict[str, Any]:
+    """Return what keeps each statement within its time: settings for the server, and a limit here."""
+    milliseconds = str(int(statement_timeout_seconds * 1000))
+    return {
+        "timeout": CONNECT_TIMEOUT_SECONDS,
+        "command_timeout": statement_timeout_seconds + SILENCE_SECONDS if statement_timeout_seconds else None,
+        "server_settings": settings | {"statement_timeout": milliseconds},
+    }
 
 
 def open_engine(

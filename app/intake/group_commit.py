@@ -61,7 +61,8 @@ class GroupCommit:
 
     async def _commit_all(self) -> None:
         while self._waiting:
-            await self._commit(self._take())
+            if group := self._take():
+                await self._commit(group)
 
     def _take(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
@@ -101,6 +102,9 @@ class GroupCommit:
         )
         for _ in range(RESOLVE_TRIES):
             await asyncio.sleep(RESOLVE_PAUSE_SECONDS)
+            group = [one for one in group if not one.done.done()]
+            if not group:
+                return  # they were told already that nobody knows
             with suppress(Exception):
                 known = await self._store.known([job for one in group for job in one.submission.jobs])
                 missing = [one for one in group if not all(j.job_id in known for j in one.submission.jobs)]

@@ -10,6 +10,7 @@ from litestar import Litestar
 from litestar.datastructures import State
 from litestar.di import Provide
 
+from app.answer_limit import ANSWER_SECONDS, AnswerLimit
 from app.api.auth import KeyRing
 from app.api.errors import EXCEPTION_HANDLERS
 from app.api.leaving import Leaving
@@ -78,7 +79,8 @@ from app.ui.templating import template_config
 
 API_CONNECTIONS = 4
 """Of the pool that writes jobs, and as many of the engine that reads."""
-API_STATEMENT_TIMEOUT_SECONDS = 10.0
+API_STATEMENT_TIMEOUT_SECONDS = 7.0
+"""Of what serves requests; `answer_limit.py` has how long all of an answer may take."""
 PAGE_CONNECTIONS = 4
 """Of the engine that reads for pages: people who look at much take nothing from programs that submit."""
 PAGE_STATEMENT_TIMEOUT_SECONDS = 3.0
@@ -90,7 +92,12 @@ LEAVING_SECONDS = 0.5
 
 async def run_api(settings: Settings) -> None:
     """Serve the API and the pages until SIGTERM."""
-    async with process(settings, "api", connections=API_CONNECTIONS) as own:
+    async with process(
+        settings,
+        "api",
+        connections=API_CONNECTIONS,
+        statement_timeout_seconds=API_STATEMENT_TIMEOUT_SECONDS,
+    ) as own:
         engine = open_engine(
             own.dsn,
             size=API_CONNECTIONS,
@@ -139,6 +146,7 @@ def web_app(
     *,
     pages: Mapping[str, object] | None = None,
     stopping: asyncio.Event | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
 ) -> Litestar:
     """Compose what the API and the pages are made of; without `pages` the API alone."""
     stopping = stopping or asyncio.Event()
@@ -187,7 +195,7 @@ def web_app(
         route_handlers=[API, *PUBLIC_HANDLERS, *(dashboard(_provided(pages)) if pages else ())],
         state=State({"key_ring": KeyRing(access), "transactions": Transactions(engine)}),
         dependencies=_provided(parts),
-        middleware=[RequestIds()],
+        middleware=[RequestIds(), AnswerLimit(seconds=answer_seconds)],
         exception_handlers=with_pages(EXCEPTION_HANDLERS),
         openapi_config=openapi_config(),
         template_config=template_config(house_name=settings.environment),

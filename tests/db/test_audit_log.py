@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-import msgspec
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -26,9 +25,7 @@ from app.domain.access import Actor, Principal, Role
 from app.domain.errors import Conflict
 from app.domain.ids import new_execution_id
 from app.domain.job_changes import pause
-from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.queues import QueuePatch, QueueRequest
-from app.domain.stored_schedule import schedule_columns
 from app.domain.users import NotificationPreferences, PreferencesPatch, UserPatch, UserRequest
 from tests.factories import (
     FAILURE,
@@ -39,6 +36,7 @@ from tests.factories import (
     make_finished,
     make_job,
     make_task,
+    new_job,
     now_of,
     task_row,
 )
@@ -214,21 +212,6 @@ async def test_changes_name_their_request_and_client(pool: Pool, engine: AsyncEn
         ("queue.update", None, "test 127.0.0.1"),
         ("job.run", None, "test 127.0.0.1"),
     ]
-
-
-async def new_job(pool: Pool, *, every: float | None = None, queue: str | None = None) -> NewJob:
-    """Return a job of ada's to be stored."""
-    now = await now_of(pool)
-    schedule = {"type": "INTERVAL", "every": every} if every else {"type": "IMMEDIATE"}
-    request = msgspec.convert({"task_id": "report", "schedule": schedule, "queue": queue}, JobRequest)
-    return plan_job(
-        request,
-        schedule=schedule_columns(request.schedule, now=now, aliases={}),
-        user_id="ada",
-        task_revision=await pool.fetchval("SELECT revision FROM onthedot.tasks"),
-        now=now,
-        unix_microseconds=int(now.timestamp() * 1_000_000),
-    )
 
 
 async def test_a_repeating_jobs_life_stands_in_it(pool: Pool) -> None:

@@ -1,5 +1,6 @@
 """What handlers do in the database: effects that commit with the completion, and effects that are done once."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
@@ -11,6 +12,10 @@ from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
 from app.db.stores.executions import Settlement, settle_on
 from app.domain.claims import Claim
+
+COMMIT_SECONDS = 30.0
+"""How long a commit's answer is waited for before it is asked what became of it: a handler's own statements may take
+longer, so these connections have no limit of their own."""
 
 
 class LeaseLost(Exception):
@@ -54,16 +59,18 @@ class HandlerTransaction:
 
         Raises what the database raises; then ask `EffectStore.is_committed`.
         """
-        kept = await settle_on(self.connection, settlement)
-        await (self._transaction.commit() if kept else self._transaction.rollback())
-        await self._pool.release(self._pooled)
+        async with asyncio.timeout(COMMIT_SECONDS):
+            kept = await settle_on(self.connection, settlement)
+            await (self._transaction.commit() if kept else self._transaction.rollback())
+            await self._pool.release(self._pooled)
         return kept
 
     async def discard(self) -> None:
         """Undo everything. A connection in the middle of something is closed: the database undoes it then."""
         try:
-            await self._transaction.rollback()
-            await self._pool.release(self._pooled)
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await self._transaction.rollback()
+                await self._pool.release(self._pooled)
         except Exception:  # noqa: BLE001 - the connection is broken, or busy with what was given up
             self._pooled.terminate()
             await self._pool.release(self._pooled)
@@ -104,6 +111,7 @@ class EffectStore:
     async def is_committed(self, claim: Claim) -> bool | None:
         """Tell what came of a completion whose commit was not confirmed; None: somebody else has the execution."""
         place = (claim.shard, claim.execution_id, claim.lease_epoch)
-        if await self._pool.fetchval(load("is_still_ours"), *place) is not None:
-            return False
-        return True if await self._pool.fetchval(load("is_settled"), *place) else None
+        async with asyncio.timeout(COMMIT_SECONDS):
+            if await self._pool.fetchval(load("is_still_ours"), *place) is not None:
+                return False
+            return True if await self._pool.fetchval(load("is_settled"), *place) else None
