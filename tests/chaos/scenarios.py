@@ -141,11 +141,12 @@ def faketime() -> Path:
     """Return the library. Raises `NotRun`."""
     if sys.platform != "linux":
         raise NotRun("libfaketime is used on Linux only")
-    usual = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
-    path = Path(os.environ.get(FAKETIME, usual))
-    if not path.exists():
-        raise NotRun("libfaketime is not installed (Debian: apt install libfaketime)")
-    return path
+    usual = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    named = os.environ.get(FAKETIME)
+    for path in [Path(named)] if named else usual:
+        if path.exists():
+            return path
+    raise NotRun("libfaketime is not installed (Debian: apt install libfaketime)")
 
 
 def _starts(folder: Path, key: str) -> list[Effect]:
