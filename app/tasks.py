@@ -91,7 +91,10 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """True once this execution shall stop: timed out, cancelled, or its lease lost. Ask it in long loops."""
+        """True once this execution shall stop: timed out, cancelled, its lease lost, or it is to yield.
+
+        Ask it in long loops.
+        """
         return self._cancelled
 
     def cancel(self) -> None:

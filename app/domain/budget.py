@@ -19,6 +19,8 @@ POLL_SECONDS = 0.9
 LONGEST_POLL_SECONDS = 1.1 * POLL_SECONDS
 LOOK_EVERY_SECONDS = 0.25
 """How often a worker that knows of work looks for other: what is more urgent, or falls due soon, without a hint."""
+LOOK_WHEN_FULL_SECONDS = 0.9 * POLL_SECONDS
+"""The same of a worker whose slots are taken, but for those that are reserved or that others would yield."""
 ARM_AHEAD_SECONDS = 0.05
 """How long before its instant an execution is armed: room for one statement, and little enough that a cancel
 a moment before the instant still wins."""

@@ -80,3 +80,7 @@ class QueueToServe(msgspec.Struct, frozen=True):
     batch_size: int
     relaxed: bool
     paused: bool
+    priority: int
+    reserved_slots: int
+    """Of each worker."""
+    interruptible: bool

@@ -62,7 +62,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     """Those that are live and serve its queue."""
     free_slots: int
-    """Theirs, by their last heartbeats."""
+    """Theirs, by their last heartbeats, less those that are reserved for other queues."""
     ahead: int
     """Ready executions that are claimed before it, counted to `MOST_AHEAD`."""
     ended_per_second: float
@@ -139,7 +139,8 @@ def _surroundings(at: Situation, *, runnable: bool) -> Iterator[Reason]:
         detail = f"No live worker serves the queue {at.queue}."
         yield Reason(code=ReasonCode.NO_WORKER_FOR_QUEUE, detail=detail, link="/api/v1/workers")
     elif at.free_slots == 0 and runnable and not alone:
-        detail = f"All slots of the {at.workers} workers that serve the queue {at.queue} are taken."
+        whose = f"the {at.workers} workers that serve the queue {at.queue}"
+        detail = f"All slots of {whose} are taken, or reserved for other queues."
         yield Reason(code=ReasonCode.NO_CAPACITY, detail=detail, link="/api/v1/workers")
     if runnable and at.ahead and not alone:
         count = f"{at.ahead:,}" if at.ahead < MOST_AHEAD else f"{MOST_AHEAD:,} or more"

@@ -10,6 +10,12 @@ from app.domain.retry import Backoff
 MOST_ATTEMPTS = 1000
 """However often the other side says "later"."""
 RESOURCE_PAUSE_SECONDS = 10.0
+YIELDED = Failure.build(
+    "Interrupted",
+    "It gave its slot to more urgent work. It starts again as soon as a slot is free, and has lost no attempt",
+    Category.UNKNOWN,
+)
+"""What is recorded of an attempt that was interrupted."""
 
 
 class Succeeded(msgspec.Struct, frozen=True):
@@ -37,11 +43,15 @@ class Cancelled(msgspec.Struct, frozen=True):
     """It was asked to stop and did. Who asked, and why, stands on its row."""
 
 
+class Interrupted(msgspec.Struct, frozen=True):
+    """It gave its slot to more urgent work. It runs again as soon as there is one, and has lost no attempt."""
+
+
 class Released(msgspec.Struct, frozen=True):
     """It was given back before it began, or because this worker stops."""
 
 
-Outcome = Succeeded | Failed | Retry | Cancelled | Released
+Outcome = Succeeded | Failed | Retry | Cancelled | Interrupted | Released
 
 
 def decide_failure(

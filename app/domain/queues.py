@@ -41,6 +41,7 @@ class QueueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     reserved_slots: ReservedSlots = 0
     """Slots of each worker that only this queue may use."""
     interruptible: bool = False
+    """Its work yields its slots to more urgent work of queues that are not interruptible."""
 
 
 class QueuePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

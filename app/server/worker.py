@@ -33,6 +33,7 @@ from app.worker.output import OutputCapture
 from app.worker.pool import WorkerPool
 from app.worker.runner import Runner
 from app.worker.settler import Settler
+from app.worker.slots import Slots
 from app.worker.suspect_claimer import SuspectClaimer
 from app.worker.suspect_keeper import SuspectKeeper
 from app.worker.timers import Timers
@@ -141,7 +142,7 @@ def compose_worker(
         failed_outcome=runner.failed,
     )
     pool = WorkerPool(
-        slots=settings.concurrency,
+        slots=Slots(catalog, total=settings.concurrency, queues=settings.queues),
         runner=runner,
         settler=settler,
         leases=leases,
@@ -254,7 +255,6 @@ def _claimer(
         timers=timers,
         leases=leases,
         worker_id=worker_id,
-        slots=settings.concurrency,
         queues=settings.queues,
         lease_seconds=settings.lease_seconds,
         lookahead_seconds=settings.lookahead_ms / 1000,

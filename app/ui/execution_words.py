@@ -74,6 +74,8 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
     execution = story.execution
     if story.setting.held:
         return "It waits: its job is paused, and it runs when that is resumed."
+    if story.attempts and story.attempts[-1].outcome == "interrupted":
+        return "It gave its slot to more urgent work, and starts again as soon as a worker has one for it."
     if execution.due_at <= now:
         place = story.explanation.position if story.explanation else None
         number = f" It is number {place:,}." if place and place > 1 else ""

@@ -74,7 +74,8 @@ def _earlier(story: ExecutionStory) -> Iterator[Step]:
         yield Step(word=word, stage="failed", at=earlier[hidden - 1].ended_at)
     for attempt in earlier[hidden:]:
         word = f"Attempt {attempt.attempt_number} {_OUTCOMES.get(attempt.outcome or '', 'ended')}"
-        yield Step(word=word, stage="failed", at=attempt.ended_at, note=_ran(attempt))
+        stage: Stage = "done" if attempt.outcome == "interrupted" else "failed"
+        yield Step(word=word, stage=stage, at=attempt.ended_at, note=_ran(attempt))
 
 
 def _due(story: ExecutionStory, now: datetime, *, again: bool) -> Iterator[Step]:

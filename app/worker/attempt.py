@@ -22,6 +22,8 @@ class Stop(StrEnum):
     CANCELLED = "cancelled"
     LEASE_LOST = "lease_lost"
     SHUTDOWN = "shutdown"
+    INTERRUPTED = "interrupted"
+    """To yield its slot. Any other reason goes before it: what does not stop for this goes on until there is one."""
 
 
 class Attempt:
@@ -32,6 +34,7 @@ class Attempt:
         "context",
         "effects",
         "finished",
+        "in_thread",
         "log",
         "started_at",
         "stop",
@@ -60,6 +63,8 @@ class Attempt:
         self.timeout_seconds = timeout_seconds
         self.work: asyncio.Task[Outcome] | None = None
         self.stop: Stop | None = None
+        self.in_thread = False
+        """Its function runs in a thread, which nothing can stop."""
         self.finished = False
         """Set once; whatever the handler does afterwards counts no more."""
 
@@ -72,7 +77,7 @@ class Attempt:
 
     def end(self, reason: Stop) -> None:
         """Ask the handler to stop, and interrupt it where that is possible (`async def`)."""
-        if not self.finished and self.stop is None:
+        if not self.finished and self.stop in {None, Stop.INTERRUPTED}:
             self.stop = reason
             self.context.cancel()
             if self.work is not None:

@@ -8,11 +8,12 @@ from uuid import UUID
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
-from app.domain.budget import LOOK_EVERY_SECONDS
+from app.domain.budget import LOOK_EVERY_SECONDS, LOOK_WHEN_FULL_SECONDS
 from app.domain.claims import Claim
 from app.domain.hints import Place, Ready
 from app.domain.ids import SHARDS
 from app.domain.statuses import Status
+from app.worker.claim_order import ClaimOrder, Turn
 from app.worker.leases import LeaseKeeper
 from app.worker.marks import LowWaterMarks
 from app.worker.pool import WorkerPool
@@ -24,9 +25,10 @@ QUEUES_EVERY_SECONDS = 1.0
 class Claimer:
     """One `tick`: look where work is, and claim there, most urgent first.
 
-    What is due takes free slots and a prefetch that the pool's own pace allows. What falls due within the
-    look-ahead is leased beside them, as many as there are slots in all: they will be free again, or the execution
-    waits for one in this worker.
+    What is due takes slots that are free for its queue and a prefetch that the pool's own pace allows. What falls due
+    within the look-ahead is leased beside them, as many as there are slots for it in all: they will be free again, or
+    the execution waits for one in this worker. When all slots are taken, what has some reserved is still looked for,
+    and what others would yield to.
     """
 
     def __init__(
@@ -39,7 +41,6 @@ class Claimer:
         timers: Timers,
         leases: LeaseKeeper,
         worker_id: UUID,
-        slots: int,
         queues: tuple[str, ...],
         lease_seconds: float,
         lookahead_seconds: float,
@@ -51,13 +52,13 @@ class Claimer:
         self._timers = timers
         self._leases = leases
         self._worker_id = worker_id
-        self._slots = slots
         self._queues = queues
         self._lease_seconds = lease_seconds
         self._lookahead_seconds = lookahead_seconds
         self._next_refresh = 0.0
-        self._next_look = 0.0
+        self._looked_at = 0.0
         self._busy = False
+        self._order = ClaimOrder(first_shard=worker_id.int % len(SHARDS))
         self._marks = LowWaterMarks()
         self._known: dict[Place, Ready] = {}
         """Where there is work, by hints or because a claim has left some behind."""
@@ -69,12 +70,13 @@ class Claimer:
         if self._leases.draining or self._leases.are_all_lapsed():
             return False
         await self._refresh()
-        self.starved = self._pool.room <= 0
-        if self.starved:
+        self._pool.make_room()
+        self.starved = self._pool.is_full
+        if self.starved and not self._pool.has_room_for_some:
             return False
         claimed = 0
-        for place in await self._places():
-            claimed += await self._claim(place)
+        for turn in await self._turns():
+            claimed += await self._claim(turn)
         return claimed > 0
 
     def hint(self, places: Iterable[Ready]) -> bool:
@@ -90,12 +92,18 @@ class Claimer:
         if known is None or place.due_at < known.due_at:
             self._known[place.place] = place
 
-    async def _places(self) -> list[Ready]:
+    async def _turns(self) -> list[Turn]:
         """Return where to claim: where work is known to be, and where a look finds some."""
-        if not self._known or time.monotonic() >= self._next_look:
+        if self._is_time_to_look():
             await self._look()
         known, self._known = self._known, {}
-        return self._in_order(known.values())
+        return self._order.turns(known.values(), self._clock.now())
+
+    def _is_time_to_look(self) -> bool:
+        since_seconds = time.monotonic() - self._looked_at
+        if self.starved:
+            return since_seconds >= LOOK_WHEN_FULL_SECONDS
+        return not self._known or since_seconds >= LOOK_EVERY_SECONDS
 
     async def _look(self) -> None:
         queues = self._catalog.to_look_at(self._queues)
@@ -110,37 +118,33 @@ class Claimer:
         for place in found:
             self._know(place)
         self._busy = bool(found)
-        self._next_look = time.monotonic() + LOOK_EVERY_SECONDS
+        self._looked_at = time.monotonic()
 
-    def _in_order(self, places: Iterable[Ready]) -> list[Ready]:
-        """Order by urgency; of equal ones this worker begins at shards of its own, so that workers rarely meet.
-
-        Each goes round all shards from another start: where there is nothing of its own it takes the others'.
-        """
-        start = self._worker_id.int % len(SHARDS)
-        return sorted(
-            places, key=lambda p: (p.priority, (SHARDS.index(p.shard) - start) % len(SHARDS), p.due_at)
-        )
-
-    async def _claim(self, place: Ready) -> int:
+    async def _claim(self, turn: Turn) -> int:
         """Claim at one place; return how many."""
+        place = turn.place
         is_due = place.due_at <= self._clock.now()
-        room = self._pool.room if is_due else self._slots - len(self._timers)
+        room = self._room_for(place, is_due=is_due)
         if room <= 0:
             self.starved = True
             self._know(place)
             return 0
         queue = self._catalog.queues.get(place.queue)
-        limit = min(room, queue.batch_size) if queue else room
+        limit = min(room, turn.at_most or room, queue.batch_size if queue else room)
         lease_seconds = self._catalog.lease_seconds(place.queue, most=self._lease_seconds)
         before = time.monotonic()
         claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
+        self._order.note(turn, len(claims))
         if len(claims) == limit:
             self._know(place)
         await self._catalog.load_tasks_of(claims)
         for claim in claims:
             self._take(claim, lease_seconds, before)
         return len(claims)
+
+    def _room_for(self, place: Ready, *, is_due: bool) -> int:
+        room = self._pool.room_for(place.place)
+        return room if is_due or room <= 0 else self._pool.room_ahead(place.queue, self._timers.by_queue())
 
     async def _claim_at(self, place: Ready, *, is_due: bool, limit: int, lease_seconds: float) -> list[Claim]:
         if is_due:

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from uuid import UUID
@@ -15,6 +14,7 @@ from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.effects import EffectStore
 from app.domain.claims import Claim, LeaseId
+from app.domain.hints import Place
 from app.domain.outcomes import Cancelled, Outcome
 from app.tasks import Context
 from app.worker.alarms import Alarms
@@ -26,6 +26,9 @@ from app.worker.leases import HeldLease, LeaseKeeper
 from app.worker.pace import Pace
 from app.worker.runner import Runner
 from app.worker.settler import Settler
+from app.worker.slots import Slots
+from app.worker.waiting import WaitingClaims
+from app.worker.yielding import Yielding
 
 log = logging.getLogger(__name__)
 _task_log = logging.getLogger("onthedot.task")
@@ -36,12 +39,12 @@ DEFAULT_TIMEOUT_SECONDS = 3600.0
 
 
 class WorkerPool:
-    """Runs at most `slots` attempts at once."""
+    """Runs as many attempts at once as there are slots."""
 
     def __init__(
         self,
         *,
-        slots: int,
+        slots: Slots,
         runner: Runner,
         settler: Settler,
         leases: LeaseKeeper,
@@ -63,15 +66,39 @@ class WorkerPool:
         self._on_free = on_free
         self._on_settle = on_settle
         self._running: dict[LeaseId, Attempt] = {}
-        self._ready: deque[Claim] = deque()
+        self._waiting = WaitingClaims(clock.now)
+        self._yielding = Yielding()
         self._pace = Pace()
         self._deadlines = Alarms(self._ring, is_over=attrgetter("finished"))
         self._launching = False
 
     @property
-    def room(self) -> int:
-        """Return how many more due executions may be claimed: free slots, and a little to go on with."""
-        return self._slots + self._pace.prefetch() - len(self._running) - len(self._ready)
+    def is_full(self) -> bool:
+        """Whether all slots are taken, but for reserved ones, and there is enough to go on with."""
+        return self._slots.open_to_all() + self._pace.prefetch() - len(self._waiting) <= 0
+
+    @property
+    def has_room_for_some(self) -> bool:
+        """Whether, though it is full, there may be room: reserved slots, or work that yields."""
+        return self._slots.has_unused() or bool(self._yielding)
+
+    def room_for(self, place: Place) -> int:
+        """Return how many more due executions may be claimed there: slots that they may take, a little to go on with
+        and, where that is not enough, what would yield to them. Less urgent work that waits here stands behind them.
+        """
+        open_to_it = self._slots.open_to(place.queue)
+        of_its_own = min(open_to_it, self._slots.unused_of(place.queue))
+        room = self._pace.prefetch() + max(
+            open_to_it - self._waiting.ahead_of(place.priority),
+            of_its_own - self._waiting.ahead_of(place.priority, queue=place.queue),
+        )
+        if room <= 0 and self._yielding and not self._catalog.is_interruptible(place.queue):
+            room += self._yielding.stopping() + len(self._yielding.willing(place.priority))
+        return room
+
+    def room_ahead(self, queue: str, leased: Mapping[str, int]) -> int:
+        """Return how many of a queue may be leased ahead, where so many of each already are."""
+        return self._slots.open_ahead(queue, leased)
 
     def __len__(self) -> int:
         """Return how many attempts are running."""
@@ -91,20 +118,37 @@ class WorkerPool:
 
     def start(self, claim: Claim) -> None:
         """Start the attempt of a claim that is RUNNING, at once or as soon as a slot is free."""
-        self._ready.append(claim)
-        self._launch_ready()
+        self._waiting.add(claim)
+        self._launch_waiting()
+        self.make_room()
 
-    def _launch_ready(self) -> None:
-        """Start what is ready while slots are free. An attempt may end within its launch and free its slot again:
+    def make_room(self) -> None:
+        """Interrupt what yields to more urgent work that waits here, one for each that has no slot in prospect."""
+        if not self._waiting or not self._yielding:
+            return
+        without = -self._pace.prefetch() - self._yielding.stopping()
+        for lane, count in self._waiting.counts():
+            if self._catalog.is_interruptible(lane.queue):
+                continue
+            without += count
+            for attempt in self._yielding.willing(lane.priority)[: max(0, without)]:
+                self._yielding.interrupt(attempt)
+                without -= 1
+
+    def _launch_waiting(self) -> None:
+        """Start what waits while there are slots for it. An attempt may end within its launch and free its slot:
         the launch under way goes on with it, another one within it would nest as deep as there are claims."""
         if self._launching:
             return
         self._launching = True
         try:
-            while self._ready and len(self._running) < self._slots:
-                self._launch(self._ready.popleft())
+            while (claim := self._waiting.next(self._may_start)) is not None:
+                self._launch(claim)
         finally:
             self._launching = False
+
+    def _may_start(self, queue: str) -> bool:
+        return self._slots.open_to_all() > 0 or self._slots.open_to(queue) > 0
 
     def _launch(self, claim: Claim) -> None:
         if not self._leases.allows_beginning(claim.lease):
@@ -113,11 +157,14 @@ class WorkerPool:
             return
         attempt = self._attempt(claim)
         self._running[claim.lease] = attempt
+        self._slots.take(claim.queue)
         attempt.work = work = start_at_once(self._runner.run(attempt))
         if work.done():
             self._on_done(attempt, work)
             return
         self._leases.began(claim.lease, attempt.started_at)
+        if self._catalog.is_interruptible(claim.queue):
+            self._yielding.began(attempt)
         self._deadlines.set(time.monotonic() + attempt.timeout_seconds, attempt)
         work.add_done_callback(partial(self._on_done, attempt))
 
@@ -125,7 +172,7 @@ class WorkerPool:
         """End an attempt whose lease was lost."""
         attempt = self._running.get(lease)
         if attempt is None:
-            self._ready = deque(claim for claim in self._ready if claim.lease != lease)
+            self._waiting.remove(lease)
         else:
             log.warning("lease lost", extra={"event": "lease_lost", "execution_id": str(lease.execution_id)})
             self._end(attempt, Stop.LEASE_LOST)
@@ -135,8 +182,7 @@ class WorkerPool:
         for attempt in list(self._running.values()):
             if attempt.claim.execution_id == execution_id:
                 self._end(attempt, Stop.CANCELLED)
-        for claim in [claim for claim in self._ready if claim.execution_id == execution_id]:
-            self._ready.remove(claim)
+        for claim in self._waiting.remove_all_of(execution_id):
             self.drop_cancelled(claim)
 
     def drop_cancelled(self, claim: Claim) -> None:
@@ -152,9 +198,7 @@ class WorkerPool:
 
     def take_back(self) -> list[Claim]:
         """Return the claims that wait for a slot, and start none of them."""
-        claims = list(self._ready)
-        self._ready.clear()
-        return claims
+        return self._waiting.take_all()
 
     async def drain(self, grace_seconds: float, *, hurry: asyncio.Event) -> None:
         """Wait for running attempts until the grace is over or `hurry` is set; end what is left and give it back."""
@@ -214,7 +258,7 @@ class WorkerPool:
         for attempt in attempts:
             if attempt.finished:
                 continue
-            if attempt.stop is None:
+            if attempt.stop in {None, Stop.INTERRUPTED}:
                 self._end(attempt, Stop.TIMEOUT)
             else:
                 self._abandon(attempt)
@@ -234,11 +278,14 @@ class WorkerPool:
     def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
         attempt.finished = True
         del self._running[attempt.claim.lease]
-        self._pace.note_ended()
+        self._yielding.ended(attempt)
+        # What ends in a reserved slot makes no room for others: nothing is held in advance for it.
+        if self._slots.give_back(attempt.claim.queue):
+            self._pace.note_ended()
         if attempt.stop is not Stop.LEASE_LOST:
             self._settler.add(attempt, outcome)
             self._on_settle()
-        self._launch_ready()
+        self._launch_waiting()
         self._on_free()
 
 

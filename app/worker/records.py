@@ -6,7 +6,7 @@ import msgspec
 
 from app.db.stores.executions import FailedAttempt, Settlement
 from app.domain.failures import Category, Failure
-from app.domain.outcomes import Cancelled, Failed, Retry, Succeeded
+from app.domain.outcomes import YIELDED, Cancelled, Failed, Retry, Succeeded
 from app.domain.statuses import Disposition, Status
 from app.worker.attempt import Attempt
 
@@ -53,6 +53,20 @@ def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> F
         outcome="timeout" if timed_out else "failed",
         error=_json(outcome.failure),
         given_back=0 if outcome.counts else 1,
+    )
+
+
+def interrupted_attempt(attempt: Attempt, *, ended_at: datetime) -> FailedAttempt:
+    """Return the record of an attempt that gave its slot away: the next one is due at once, and it is given back."""
+    return FailedAttempt(
+        claim=attempt.claim,
+        due_at=ended_at,
+        started_at=attempt.started_at,
+        ended_at=ended_at,
+        lateness_ms=attempt.lateness_ms,
+        outcome="interrupted",
+        error=_json(YIELDED),
+        given_back=1,
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from app.domain.claims import TaskToRun
 from app.domain.failure_rules import ruled
 from app.domain.failures import Category, Failure
-from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Succeeded, decide_failure
+from app.domain.outcomes import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded, decide_failure
 from app.domain.parameters import ParameterSchema
 from app.domain.recordable import Recorded, recordable
 from app.domain.retry import Backoff, RetryPolicy
@@ -49,6 +49,8 @@ class Runner:
         match attempt.stop:
             case Stop.CANCELLED:
                 return Cancelled()
+            case Stop.INTERRUPTED:
+                return Interrupted()
             case Stop.TIMEOUT:
                 text = f"The attempt took longer than its timeout of {attempt.timeout_seconds:g} s"
                 return self._failed(attempt, Failure.build("TimeoutError", text, Category.TIMEOUT))

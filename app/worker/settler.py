@@ -12,7 +12,7 @@ from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
 from app.db.stores.logs import LogStore, StoredLine
 from app.domain.claims import Claim
 from app.domain.hints import Ready
-from app.domain.outcomes import Cancelled, Failed, Outcome, Released, Retry, Succeeded
+from app.domain.outcomes import Cancelled, Failed, Interrupted, Outcome, Released, Retry, Succeeded
 from app.domain.statuses import Status
 from app.worker import records
 from app.worker.attempt import Attempt
@@ -77,6 +77,8 @@ class Settler:
                 self._take(attempt, row)
             case Retry():
                 self._failures.append((attempt, records.failed_attempt(attempt, outcome, ended_at=now)))
+            case Interrupted():
+                self._failures.append((attempt, records.interrupted_attempt(attempt, ended_at=now)))
             case Released():
                 self._releases.append((attempt, attempt.claim))
             case _ as never:

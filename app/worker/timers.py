@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from uuid import UUID
 
@@ -44,6 +45,10 @@ class Timers:
     def __len__(self) -> int:
         """Return how many claims wait for their instant."""
         return len(self._waiting)
+
+    def by_queue(self) -> Counter[str]:
+        """Return how many of each queue wait for their instant."""
+        return Counter(claim.queue for claim in self._waiting.values())
 
     def add(self, claim: Claim) -> None:
         """Fire this claim at its `due_at`."""

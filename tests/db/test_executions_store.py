@@ -9,10 +9,10 @@ import pytest
 
 from app.db.partitions import DAILY
 from app.db.pools import Pool, connect, open_pool
-from app.db.stores.executions import ExecutionStore, Lease, renew
+from app.db.stores.executions import ExecutionStore, FailedAttempt, Lease, renew
 from app.domain.ids import SHARDS, uuid7
 from tests.db.bench import Bench
-from tests.factories import make_task, now_of
+from tests.factories import FAILURE, make_task, now_of
 
 
 @pytest.fixture
@@ -202,6 +202,29 @@ async def test_a_failed_attempt_is_recorded_and_the_execution_waits(bench: Bench
     assert await bench.claim() == []
     await bench.make_due()
     assert [(x.attempt_number, x.lease_epoch) for x in await bench.claim()] == [(2, 3)]
+
+
+async def test_an_interrupted_attempt_is_given_back_and_says_nothing_of_what_went_wrong(bench: Bench) -> None:
+    (execution_id,) = await bench.make({"max_attempts": 1})
+    (claim,) = await bench.claim()
+    now = await now_of(bench.pool)
+    interrupted = FailedAttempt(
+        claim=claim,
+        due_at=now,
+        started_at=now,
+        ended_at=now,
+        lateness_ms=1.0,
+        outcome="interrupted",
+        error=FAILURE,
+        given_back=1,
+    )
+
+    assert await bench.store.retry([interrupted], worker_id=bench.worker_id) == {execution_id}
+
+    assert await bench.attempts() == [(execution_id, 1, 1, bench.worker_id, "interrupted")]
+    row = await bench.live(execution_id)
+    assert (row["status"], row["max_attempts"], row["error"]) == ("RETRYING", 2, None)
+    assert [(x.attempt_number, x.max_attempts) for x in await bench.claim()] == [(2, 2)]
 
 
 async def test_a_release_takes_back_the_attempt_that_had_not_begun(bench: Bench) -> None:

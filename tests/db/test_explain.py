@@ -162,6 +162,23 @@ async def test_what_nothing_stands_in_the_way_of_waits_for_nothing(
     assert found.estimated_start is not None
 
 
+async def test_slots_that_are_reserved_for_others_are_not_free(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    """Four of critical's, by default, and half of the slots at most."""
+    made, critical = await make_execution(pool), await make_execution(pool, queue="critical")
+
+    async def codes(execution_id: UUID) -> list[ReasonCode]:
+        return [reason.code for reason in (await explanations.get(execution_id)).reasons]
+
+    await _work(pool, slots=4, running=2)
+    assert (await codes(made), await codes(critical)) == ([ReasonCode.NO_CAPACITY], [])
+    await _work(pool, slots=10, running=6)
+    assert (await codes(made), await codes(critical)) == ([ReasonCode.NO_CAPACITY], [])
+    await _work(pool, slots=10, running=9, queues=["general"])
+    assert await codes(made) == [], "that one reserves nothing for what it does not serve"
+
+
 async def test_taken_slots_and_foreign_workers_are_told(pool: Pool, explanations: ExplanationReads) -> None:
     made = await make_execution(pool)
     await _work(pool, slots=5, queues=["bulk"])

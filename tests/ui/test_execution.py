@@ -82,6 +82,21 @@ async def test_nothing_is_said_of_workers_that_ended_where_it_means_nothing(
         assert "it runs alone" not in (await page(f"/executions/{execution_id}")).text
 
 
+async def test_an_attempt_that_was_interrupted_has_not_failed(page: OpenPage, pool: Pool) -> None:
+    now = await now_of(pool)
+    execution_id = await make_execution(
+        pool, status=Status.RETRYING, attempt_number=1, lease_epoch=2, due_in_seconds=-1, error=None
+    )
+    await _attempts(pool, execution_id, [("interrupted", 1, 1, 2)], since=now - timedelta(seconds=5))
+    html = await page(f"/executions/{execution_id}")
+
+    assert "It gave its slot to more urgent work" in html.text
+    assert "Attempt 1 was interrupted" in html.texts
+    assert "Interrupted" in html.texts
+    assert "Failed" not in html.texts
+    assert "What went wrong" not in html.text
+
+
 async def test_what_does_not_exist_is_not_found(ada: httpx.AsyncClient) -> None:
     for path in ("", "/now", "/log", "/log.txt"):
         assert (await ada.get(f"/executions/{UNKNOWN}{path}")).status_code == 404

@@ -51,6 +51,18 @@ async def gone(*pids: int) -> bool:
     return await eventually(probe)
 
 
+async def test_what_yields_its_slot_is_killed_before_that_is_taken(bench: Bench) -> None:
+    await start(bench, concurrency="1", grace_seconds="0")
+    upkeep = await bench.task("python:deaf", queue="maintenance", priority=3, max_retries=0)
+    yielding = await bench.job(upkeep)
+    pids = await said_pids(bench, yielding)
+
+    assert (await bench.ended(await bench.job(await bench.task("builtin:noop")))).status is Status.COMPLETED
+
+    assert await gone(*pids)
+    assert (await bench.attempts(yielding))[0].outcome == "interrupted"
+
+
 async def test_a_function_gets_its_context_and_nothing_of_ours(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 -- $1 shard (int2), $2 execution_id (uuid), $3 most executions ahead to count (int4), $4 a worker's silence in seconds
 -- after which it counts as none (float8)
 -- index: primary keys; audit_log_target; executions_ready (queue, priority, due_at), a scan a priority that ends at $3.
+-- Free is what others have not reserved (domain/slots.py); that those may use their own already is left out.
 -- What is claimed before it: ready rows of its queue that are more urgent, or as urgent and due before.
 WITH asked AS MATERIALIZED (
     SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, cancel_requested_at,
@@ -29,8 +30,13 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.w
   LEFT JOIN onthedot.queues AS q
          ON q.queue = a.queue AND q.paused_at IS NOT NULL AND (q.paused_until IS NULL OR q.paused_until > now())
  CROSS JOIN LATERAL (
-       SELECT count(*)::int4 AS workers, coalesce(sum(greatest(slots - running, 0)), 0)::int4 AS free_slots
-         FROM onthedot.workers
+       SELECT count(*)::int4 AS workers, coalesce(sum(greatest(w.slots - least(reserved.slots, w.slots / 2) - w.running, 0)), 0)::int4 AS free_slots
+         FROM onthedot.workers AS w
+        CROSS JOIN LATERAL (
+              SELECT coalesce(sum(r.reserved_slots), 0) AS slots
+                FROM onthedot.queues AS r
+               WHERE r.queue <> a.queue AND (cardinality(w.queues) = 0 OR r.queue = ANY (w.queues))
+                 AND (r.paused_at IS NULL OR r.paused_until <= now())) AS reserved
         WHERE stopped_at IS NULL AND NOT draining AND NOT suspects_only AND heartbeat_at >= now() - make_interval(secs => $4::float8)
           AND (cardinality(queues) = 0 OR a.queue = ANY (queues))) AS w
  CROSS JOIN LATERAL (

@@ -15,8 +15,8 @@ DEFAULT_MAX_DELAY_MS = 2000
 _TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_policy, retry_delay_seconds,
                    retry_max_delay_seconds, parameter_schema, failure_rules, memory_mb
               FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
-_QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability,
-                    paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
+_QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability, priority, reserved_slots,
+                    interruptible, paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
                FROM onthedot.queues"""
 
 
@@ -42,6 +42,9 @@ class Catalog:
                 batch_size=row["batch_size"],
                 relaxed=row["durability"] == "relaxed",
                 paused=row["paused"],
+                priority=row["priority"],
+                reserved_slots=row["reserved_slots"],
+                interruptible=row["interruptible"],
             )
             for row in rows
         }
@@ -87,6 +90,11 @@ class Catalog:
         """Tell whether a crash may repeat the record of this queue's completions."""
         known = self.queues.get(queue)
         return known is not None and known.relaxed
+
+    def is_interruptible(self, queue: str) -> bool:
+        """Tell whether this queue's work yields to more urgent work of others."""
+        known = self.queues.get(queue)
+        return known is not None and known.interruptible
 
     def max_delay_ms(self, queue: str) -> int:
         """Return the lateness objective of a queue."""

@@ -28,6 +28,7 @@ class PythonHandler:
             return await function(attempt.context)
 
     async def _thread(self, function: Handler, attempt: Attempt) -> object:
+        attempt.in_thread = True
         with attempt.log.capturing():
             here = copy_context()
         value, error = await self.threads.run(partial(here.run, _call, function, attempt.context))
