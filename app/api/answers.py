@@ -23,7 +23,7 @@ def problem_answers(*statuses: int) -> dict[int, ResponseSpec]:
 
 LISTS = problem_answers(400, 401, 503)
 READS = problem_answers(400, 401, 404, 503)
-CREATES = problem_answers(400, 401, 403, 409, 413, 415, 422, 503)
-CHANGES = problem_answers(400, 401, 403, 404, 412, 413, 415, 503)
-ACTIONS = problem_answers(400, 401, 403, 404, 409, 413, 415, 422, 503)
+CREATES = problem_answers(400, 401, 403, 409, 413, 415, 422, 429, 503)
+CHANGES = problem_answers(400, 401, 403, 404, 412, 413, 415, 429, 503)
+ACTIONS = problem_answers(400, 401, 403, 404, 409, 413, 415, 422, 429, 503)
 DELETES = problem_answers(400, 401, 403, 404, 409, 503)

@@ -128,5 +128,6 @@ def _answer(
 def _item(item: Item, request: ApiRequest) -> BatchItem:
     if isinstance(item, NewJob):
         return BatchItem(status=201, job_id=item.job_id)
-    document = problem(item.code, item.detail, request_id=request_id_of(request), errors=item.errors)
+    errors = item.errors if isinstance(item, InvalidInput) else ()
+    document = problem(item.code, item.detail, request_id=request_id_of(request), errors=errors)
     return BatchItem(status=document.status, problem=document)

@@ -11,6 +11,7 @@ from app.api.idempotency import replayed
 from app.api.problems import CODES, MEDIA_TYPE, Problem, problem
 from app.db.errors import is_bad_value, is_unavailable
 from app.domain.errors import FieldError, InvalidInput, OnthedotError
+from app.domain.hourly_quota import QuotaExceeded
 from app.domain.idempotency import Repeated
 from app.request_ids import request_id_of
 
@@ -30,7 +31,9 @@ _DETAILS = {
 def on_own_error(request: AnyRequest, error: OnthedotError) -> Response[Problem]:
     """Answer an error that we raised ourselves."""
     errors = error.errors if isinstance(error, InvalidInput) else ()
-    return _answer(problem(error.code, error.detail, request_id=request_id_of(request), errors=errors))
+    document = problem(error.code, error.detail, request_id=request_id_of(request), errors=errors)
+    after = str(error.retry_after_seconds) if isinstance(error, QuotaExceeded) else None
+    return _answer(document, headers={"Retry-After": after} if after else None)
 
 
 def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem]:

@@ -50,6 +50,7 @@ TITLES: dict[str, tuple[HTTPStatus, str]] = {
         "The Idempotency-Key belongs to another request",
     ),
     "precondition_failed": (HTTPStatus.PRECONDITION_FAILED, "It was changed since you read it"),
+    "quota_exceeded": (HTTPStatus.TOO_MANY_REQUESTS, "The quota of this hour is used up"),
     "payload_too_large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
     "unsupported_media_type": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON"),
     "internal_error": (HTTPStatus.INTERNAL_SERVER_ERROR, "Something is broken on this server"),
@@ -68,6 +69,7 @@ CODES = {
     413: "payload_too_large",
     415: "unsupported_media_type",
     422: "idempotency_mismatch",
+    429: "quota_exceeded",
     503: "database_unavailable",
 }
 """The code of a status where nothing more is known."""

@@ -4,6 +4,7 @@ Ids of jobs and executions are UUIDv7 (RFC 9562, 5.7): time-ordered, so that ins
 (random ids cost a third of the throughput). An execution's last byte repeats its job's: either id tells the shard.
 """
 
+from datetime import datetime
 from random import getrandbits
 from typing import NewType
 from uuid import UUID
@@ -34,6 +35,11 @@ def uuid7(unix_microseconds: int, *, last_byte: int | None = None) -> UUID:
         tail = (tail & ~0xFF) | last_byte
     head = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | (fraction * 4096 // 1000) << 64
     return UUID(int=head | _VERSION_AND_VARIANT | tail)
+
+
+def least_id(instant: datetime) -> UUID:
+    """Return an id below those that are made at an instant or later, and above those made a millisecond before."""
+    return UUID(int=int(instant.timestamp() * 1000) << 80)
 
 
 def new_job_id(unix_microseconds: int) -> JobId:

@@ -61,6 +61,8 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     batch_id: UUID | None = None
     execution_id: UUID | None = None
     due_at: datetime | None = None
+    counted: bool = False
+    """Counted against its user's `max_jobs_per_hour` by the transaction that stores it."""
 
 
 def plan_job(

@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from app.db.errors import is_unavailable
+from app.db.stores.answers import patiently
 from app.db.stores.jobs import JobStore, Stored, Submission
-from app.domain.errors import Unavailable
+from app.domain.errors import RequestUnderway, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,10 @@ class GroupCommit:
             committer = asyncio.get_running_loop().create_task(self._commit_all())
             self._committers.add(committer)
             committer.add_done_callback(self._committers.discard)
-        return await waiting.done
+        try:
+            return await waiting.done
+        except RequestUnderway:  # it waits by itself: others are committed together with whoever waits there
+            return await patiently(lambda: self._store.create([submission]))
 
     async def _commit_all(self) -> None:
         while self._waiting:

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
-from app.db.stores.answers import patiently
 from app.db.stores.jobs import JobStore, NewBatch, Stored, Submission
 from app.domain.access import Principal
-from app.domain.errors import Conflict, InvalidInput, RequestUnderway
+from app.domain.errors import Conflict, InvalidInput
 from app.domain.hints import Ready
+from app.domain.hourly_quota import QuotaExceeded
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.ids import uuid7
 from app.domain.jobs import JobRequest, NewJob
@@ -38,6 +38,18 @@ class Submitted(NamedTuple):
             if isinstance(item, InvalidInput):
                 raise item.within(f"/jobs/{index}") if self.batch_id else item
 
+    def within_quota(self, over: QuotaExceeded) -> "Submitted":
+        """Return the same without the jobs that a quota had no room for, the last ones of each user."""
+        room = dict(over.room)
+
+        def fitting(item: Item) -> Item:
+            if not isinstance(item, NewJob) or item.execution_id is None or item.user_id not in room:
+                return item
+            room[item.user_id] -= 1
+            return item if room[item.user_id] >= 0 else over
+
+        return Submitted([fitting(item) for item in self.items], self.batch_id)
+
 
 class Kept(NamedTuple):
     """A request that may come again: its key, and how its answer is written."""
@@ -55,12 +67,14 @@ class JobIntake:
         planner: JobPlanner,
         jobs: JobStore,
         commits: GroupCommit,
+        counted_commits: GroupCommit,
         hints: HintSender,
         clock: DatabaseClock,
     ) -> None:
         self._planner = planner
         self._jobs = jobs
         self._commits = commits
+        self._counted_commits = counted_commits
         self._hints = hints
         self._clock = clock
 
@@ -69,7 +83,7 @@ class JobIntake:
     ) -> Submitted | StoredAnswer:
         """Store a job; return it, or the answer that a repeat had before.
 
-        Raises `InvalidInput`, `Forbidden`, `IdempotencyMismatch` and `RequestUnderway`.
+        Raises `InvalidInput`, `Forbidden`, `QuotaExceeded`, `IdempotencyMismatch` and `RequestUnderway`.
         """
         if kept and (answer := await self._jobs.recall(kept.request)):
             return answer
@@ -102,16 +116,32 @@ class JobIntake:
             wanted = Submitted(items, batch_id)
             if not partial:
                 wanted.require_all()
-            batch = NewBatch(batch_id, by.user_id, len(wanted.jobs), self._clock.now())
-            stored = await self._store(wanted, batch, kept, by=by) if wanted.jobs else wanted
+            stored = await self._store_batch(wanted, kept, by=by, partial=partial)
             if stored is not None:
                 return stored
         raise Conflict("a task of the batch is being changed; try again")
 
+    async def _store_batch(
+        self, wanted: Submitted, kept: Kept | None, *, by: Principal, partial: bool
+    ) -> Submitted | StoredAnswer | None:
+        """Store a batch as `_store` does; if `partial`, without what a quota has no room for."""
+        while wanted.jobs and wanted.batch_id:
+            batch = NewBatch(wanted.batch_id, by.user_id, len(wanted.jobs), self._clock.now())
+            try:
+                return await self._store(wanted, batch, kept, by=by)
+            except QuotaExceeded as over:
+                if not partial:
+                    raise
+                wanted = wanted.within_quota(over)
+        return wanted
+
     async def _store(
         self, wanted: Submitted, batch: NewBatch | None, kept: Kept | None, *, by: Principal
     ) -> Submitted | StoredAnswer | None:
-        """Store what is wanted; None where something it was checked against has changed meanwhile."""
+        """Store what is wanted; None where something it was checked against has changed meanwhile.
+
+        Raises `QuotaExceeded`.
+        """
         submission = Submission(
             jobs=wanted.jobs,
             actor=by.actor,
@@ -119,12 +149,13 @@ class JobIntake:
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,
         )
-        try:
-            stored = await self._commits.submit(submission)
-        except RequestUnderway:  # it waits by itself: others are committed together with whoever waits there
-            stored = await patiently(lambda: self._jobs.create([submission]))
+        stored = await self._commits.submit(submission)
+        if any(job.job_id in stored.limited for job in wanted.jobs):
+            stored = await self._counted_commits.submit(submission)
         if kept and kept.request.key_hash in stored.repeats:
             return await self._jobs.recall(kept.request)
+        if over := stored.refused.get(wanted.jobs[0].job_id):
+            raise over
         if not all(job.job_id in stored.lanes for job in wanted.jobs):
             return None
         self._wake(wanted.jobs, stored)

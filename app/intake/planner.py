@@ -13,6 +13,7 @@ from app.db.stores.tasks import TaskStore
 from app.db.stores.zones import ZoneAliasStore
 from app.domain.access import Principal, Role
 from app.domain.errors import InvalidInput, InvalidParameters, UnknownTask
+from app.domain.hourly_quota import QuotaExceeded
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.parameters import ParameterSchema
 from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_columns
@@ -20,7 +21,7 @@ from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_co
 PLANNED_AT_ONCE = 100
 """Jobs of a batch that are planned before others get their turn on the event loop."""
 
-Item = NewJob | InvalidInput
+Item = NewJob | InvalidInput | QuotaExceeded
 """One job asked for: planned, or refused with a reason."""
 
 

@@ -46,6 +46,8 @@ class Retention:
         workers = await self._store.expire_workers()
         logins = await self._store.expire_logins()
         rollups = await self._store.expire_rollups()
+        hours = await self._store.expire_hours()
+        self._report(hourly_counts=hours)
         self._report(partitions=len(partitions), workers=workers, logins=logins, rollups=rollups)
 
     async def _expire_jobs(self, shard: Shard) -> int:

@@ -171,6 +171,7 @@ def web_app(
             planner=JobPlanner(tasks=tasks, queues=queues, access=access, aliases=aliases, clock=clock),
             jobs=jobs,
             commits=GroupCommit(jobs),
+            counted_commits=GroupCommit(JobStore(pool, counts=True)),
             hints=hints,
             clock=clock,
         ),

@@ -6,11 +6,14 @@
 -- The joins with tasks and users are the check that both exist still and that the task is the one that was validated:
 -- a job whose task has another revision is not inserted, not returned, and is validated anew by the caller.
 -- due_at: what was planned long before it is stored is due now, for low-water marks trail by little (app/worker/marks.py).
+-- counted: this transaction has counted it against its user's max_jobs_per_hour. What is to be counted and is not is left
+-- out and returned as is_limited: users without a quota pay nothing for it.
 -- Returns where the execution of each job waits; null: the job recurs. Not by joining `made` with `wanted`: once the
 -- plan is generic, two CTEs without statistics are joined row by row (10,000 jobs: 5 s).
 WITH wanted AS MATERIALIZED (
     SELECT w.*, t.queue AS task_queue, t.priority AS task_priority,
-           1 + coalesce(w.max_retries, t.max_retries, q.max_retries) AS max_attempts
+           1 + coalesce(w.max_retries, t.max_retries, q.max_retries) AS max_attempts,
+           u.max_jobs_per_hour IS NOT NULL AND w.execution_id IS NOT NULL AND w.counted IS NOT TRUE AS is_limited
       FROM json_to_recordset($1::json)
            AS w (shard int2, job_id uuid, user_id text, task_id text, task_revision int8, name text, tags text[],
                  schedule_type text, expression text, scheduled_time timestamptz, every_seconds float8,
@@ -18,7 +21,7 @@ WITH wanted AS MATERIALIZED (
                  ends_at timestamptz, misfire text, misfire_grace_seconds float8, overlap text, parameters jsonb,
                  queue text, priority int2, max_retries int4, timeout_seconds float8, materialize_at timestamptz,
                  created_at timestamptz, execution_id uuid, due_at timestamptz, batch_id uuid,
-                 expires_after_seconds float8)
+                 expires_after_seconds float8, counted bool)
       JOIN onthedot.tasks AS t ON t.task_id = w.task_id AND t.revision = w.task_revision
       JOIN onthedot.users AS u ON u.user_id = w.user_id
       JOIN onthedot.queues AS q ON q.queue = coalesce(w.queue, t.queue)
@@ -33,6 +36,7 @@ WITH wanted AS MATERIALIZED (
            misfire_grace_seconds, overlap, parameters, queue, priority, max_retries, timeout_seconds,
            created_at, materialize_at, created_at, created_at, batch_id, expires_after_seconds
       FROM wanted
+     WHERE NOT is_limited
     RETURNING job_id, materialize_at
 ), planned AS (
     INSERT INTO onthedot.executions
@@ -43,9 +47,11 @@ WITH wanted AS MATERIALIZED (
            due_at, parameters, timeout_seconds, max_attempts, batch_id,
            onthedot.start_deadline(due_at, expires_after_seconds)
       FROM wanted
-     WHERE execution_id IS NOT NULL
+     WHERE execution_id IS NOT NULL AND NOT is_limited
     RETURNING job_id, queue, priority
 )
-SELECT job_id, queue, priority FROM planned
+SELECT job_id, queue, priority, false AS is_limited FROM planned
  UNION ALL
-SELECT job_id, NULL, NULL FROM made WHERE materialize_at IS NOT NULL
+SELECT job_id, NULL, NULL, false FROM made WHERE materialize_at IS NOT NULL
+ UNION ALL
+SELECT job_id, NULL, NULL, true FROM wanted WHERE is_limited

@@ -19,4 +19,4 @@ SELECT h.shard, $3::uuid, h.job_id, h.user_id, h.task_id, h.queue, h.priority, '
   JOIN onthedot.jobs AS j ON j.shard = h.shard AND j.job_id = h.job_id
  WHERE h.shard = $1 AND h.execution_id = $2
    FOR KEY SHARE OF j
-RETURNING queue, priority, due_at
+RETURNING queue, priority, due_at, user_id

@@ -8,6 +8,7 @@ from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.db.stores.hourly_counts import count_created
 from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.hints import Ready
@@ -68,15 +69,19 @@ class ExecutionControl:
         actor: Actor,
         within: Transaction | None = None,
     ) -> Ready | None:
-        """Do again what a finished execution did; None where it is not finished or its job is gone."""
+        """Do again what a finished execution did; None where it is not finished or its job is gone.
+
+        Raises `QuotaExceeded`.
+        """
         shard = shard_of(execution_id)
         async with acting_in(self._pool, actor, within) as connection:
             row = await connection.fetchrow(load("run_again"), shard, execution_id, new_id, now)
             if row is None:
                 return None
+            await count_created(connection, row["user_id"])
             after = {"execution_id": new_id}
             await note_action(connection, "execution.retry", execution_id, after=after)
-            return Ready(shard, *row)
+            return Ready(shard, row["queue"], row["priority"], row["due_at"])
 
 
 async def _cancel(

@@ -12,7 +12,15 @@ from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
-from app.db.stores.schedules import advance, begun_of, drop_planned, note_passed_over, store_plans
+from app.db.stores.hourly_counts import count_created, give_back
+from app.db.stores.schedules import (
+    advance,
+    begun_of,
+    deferred_until,
+    drop_planned,
+    note_passed_over,
+    store_plans,
+)
 from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
@@ -78,7 +86,8 @@ class JobControl:
         async with acting_in(self._pool, actor) as connection:
             job = await _lock(connection, job_id)
             if job["schedule_type"] in REPEATING:
-                await drop_planned(connection, job["shard"], job_id, after=job["now"])
+                dropped = await drop_planned(connection, job["shard"], job_id, after=job["now"])
+                await give_back(connection, job["user_id"], dropped)
             await connection.fetch(load("cancel_planned"), job["shard"], job_id, error)
             await connection.execute(load("delete_job"), job["shard"], job_id)
             return Changed(await _begun(connection, job_id), [])
@@ -92,9 +101,11 @@ class JobControl:
         actor: Actor,
         within: Transaction | None = None,
     ) -> Ready:
-        """Create an execution apart from the schedule, under this id. Raises `NotFound`."""
+        """Create an execution apart from the schedule, under this id. Raises `NotFound`, `QuotaExceeded`."""
         async with acting_in(self._pool, actor, within) as connection:
-            shard = (await _lock(connection, job_id))["shard"]
+            job = await _lock(connection, job_id)
+            await count_created(connection, job["user_id"])
+            shard = job["shard"]
             args = (shard, job_id, execution_id, now, "manual", str(execution_id))
             row = await connection.fetchrow(load("run_job"), *args)
             if row is None:
@@ -107,14 +118,17 @@ class JobControl:
     ) -> list[Ready]:
         """Bring planned executions in line with a changed job; return where they wait."""
         shard, job_id, now = before["shard"], before["job_id"], before["now"]
+        released: list[datetime] = []
         if before["schedule_type"] in REPEATING:
-            await _take_back(connection, before, whole=not after["is_active"])
+            released = await _take_back(connection, before, whole=not after["is_active"])
         if after["schedule_type"] in REPEATING:
-            ready = await self._plan(connection, before, after)
+            ready = await self._plan(connection, before, after, released)
             return ready + await _bring_in_line(connection, after, None, change)
+        await give_back(connection, before["user_id"], released)
         instant = (after["scheduled_time"] or now) if change.schedule_changed else None
         ready = await _bring_in_line(connection, after, instant, change)
         if not ready and instant is not None:  # it has run already, or did not run once before: a new instant
+            await count_created(connection, before["user_id"])
             execution_id = new_execution_id(job_id, int(now.timestamp() * 1_000_000))
             row = await connection.fetchrow(
                 load("run_job"), shard, job_id, execution_id, instant, "schedule", ""
@@ -125,22 +139,25 @@ class JobControl:
         return ready
 
     async def _plan(
-        self, connection: Connection, before: asyncpg.Record, after: dict[str, Any]
+        self, connection: Connection, before: asyncpg.Record, after: dict[str, Any], released: list[datetime]
     ) -> list[Ready]:
         """Plan a repeating job from now or the end of its pause on, after whatever of it has begun."""
         shard, job_id, now = before["shard"], before["job_id"], before["now"]
         since = _counts_since(before, after)
         begun = await begun_of(connection, shard, job_id)
-        watermark = max([since, *(instant for _, instant in begun)])
+        judged = await deferred_until(connection, shard, job_id, now=now)
+        watermark = max([since, *(instant for _, instant in begun), *judged])
         if not before["is_active"] and before["schedule_type"] in REPEATING:
             watermark = max(watermark, before["materialized_until"])
             await _note_paused(connection, before, until=since)
         if not after["is_active"]:
             await advance(connection, shard, [(job_id, watermark, None)])
+            await give_back(connection, before["user_id"], released)
             return []
         policy = MisfirePolicy(Misfire(after["misfire"]), after["misfire_grace_seconds"])
         planned = plan(_schedule(after), policy, materialized_until=watermark, now=now, horizon=self._horizon)
-        return await store_plans(connection, shard, [(job_id, planned)], now=now)
+        plans, taken = [(job_id, planned)], {job_id: released}
+        return (await store_plans(connection, shard, plans, now=now, released=taken)).created
 
 
 async def _lock(connection: Connection, job_id: UUID) -> asyncpg.Record:
@@ -158,14 +175,16 @@ async def _write(connection: Connection, after: dict[str, Any]) -> None:
         raise InvalidInput(f"this does not fit together: {error.constraint_name}") from None
 
 
-async def _take_back(connection: Connection, job: asyncpg.Record, *, whole: bool) -> None:
+async def _take_back(connection: Connection, job: asyncpg.Record, *, whole: bool) -> list[datetime]:
     """Delete what is planned ahead; if `whole`, what is due and waits too, whose instants become `paused`."""
     shard, job_id, now = job["shard"], job["job_id"], job["now"]
-    await drop_planned(connection, shard, job_id, after=now)
+    dropped = await drop_planned(connection, shard, job_id, after=now)
     if whole:
         epoch = datetime.fromtimestamp(0, tz=now.tzinfo)
         overdue = await drop_planned(connection, shard, job_id, after=epoch)
         await _note(connection, job, paused_instants(overdue))
+        dropped += overdue
+    return dropped
 
 
 async def _bring_in_line(

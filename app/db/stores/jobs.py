@@ -13,7 +13,9 @@ from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
 from app.db.stores.answers import forget, recall, remember
+from app.db.stores.job_quotas import Admission
 from app.domain.access import Actor
+from app.domain.hourly_quota import QuotaExceeded
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
@@ -54,26 +56,33 @@ class Stored(msgspec.Struct, frozen=True):
     """Of each job stored, where its executions wait; None where only the storing is known."""
     repeats: set[bytes]
     """Keys that were there already: nothing of their requests was stored."""
+    limited: set[UUID] = set()
+    """Jobs to be counted against a quota by a store that counts: nothing of their requests was stored."""
+    refused: Mapping[UUID, QuotaExceeded] = {}
+    """Jobs beyond a quota: nothing of their requests was stored."""
 
 
 class JobStore:
-    """Writes jobs."""
+    """Writes jobs. One that `counts` stores those of users who have a quota, too; the others go without its locks."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, counts: bool = False) -> None:
         self._pool = pool
+        self._counts = counts
 
     async def create(self, submissions: Sequence[Submission]) -> Stored:
-        """Store submissions in one transaction. Raises `RequestUnderway` where somebody else holds a key of theirs.
+        """Store submissions in one transaction. Raises `RequestUnderway` where somebody else holds a key or a quota's
+        counter of theirs.
 
         One with a job whose task has gone, or has changed since the parameters were checked, or whose queue does
         not exist, is left out as a whole.
         """
         async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as pooled:
             connection = cast("Connection", pooled)
-            if not _needs_transaction(submissions):
-                return Stored(await _insert(connection, [s.jobs[0] for s in submissions]), set())
+            if not (self._counts or _needs_transaction(submissions)):
+                inserted = await _insert(connection, [s.jobs[0] for s in submissions])
+                return Stored(inserted.lanes, set(), inserted.limited)
             async with connection.transaction():
-                return await _create(connection, submissions)
+                return await _create(connection, submissions, counts=self._counts)
 
     async def known(self, jobs: Sequence[NewJob]) -> set[UUID]:
         """Return which of these jobs are stored."""
@@ -93,21 +102,34 @@ def _needs_transaction(submissions: Sequence[Submission]) -> bool:
     )
 
 
-async def _create(connection: Connection, submissions: Sequence[Submission]) -> Stored:
+async def _create(connection: Connection, submissions: Sequence[Submission], *, counts: bool) -> Stored:
     repeats = await _remember(connection, submissions)
     wanted = [s for s in submissions if s.request is None or s.request.key_hash not in repeats]
+    if not counts:
+        return await _store(connection, wanted, repeats)
+    admission = await Admission.locked(connection, wanted)
+    fitting, refused = admission.divide(wanted)
+    await _forget(connection, [s for s in wanted if s.jobs[0].job_id in refused])
+    marked = [msgspec.structs.replace(s, jobs=admission.marked(s.jobs)) for s in fitting]
+    stored = await _store(connection, marked, repeats)
+    await admission.count(connection, [job for s in marked for job in s.jobs if job.job_id in stored.lanes])
+    return msgspec.structs.replace(stored, refused=refused)
+
+
+async def _store(connection: Connection, wanted: Sequence[Submission], repeats: set[bytes]) -> Stored:
     batches = [s.batch for s in wanted if s.batch is not None]
     if batches:
         columns = [[getattr(b, name) for b in batches] for name in NewBatch.__struct_fields__]
         await connection.execute(load("create_batches"), *columns)
-    lanes = await _insert(connection, [job for s in wanted for job in s.jobs if not _repeats(job)])
+    once = await _insert(connection, [job for s in wanted for job in s.jobs if not _repeats(job)])
+    lanes = once.lanes
     for actor, jobs in _repeating(wanted).items():
         await act_as(connection, actor)  # a trigger writes down who created them
-        lanes |= await _insert(connection, jobs)
+        lanes |= (await _insert(connection, jobs)).lanes
     broken = [s for s in wanted if any(job.job_id not in lanes for job in s.jobs)]
     if broken:
         await _take_back(connection, broken, lanes)
-    return Stored(lanes, repeats)
+    return Stored(lanes, repeats, once.limited)
 
 
 async def _remember(connection: Connection, submissions: Sequence[Submission]) -> set[bytes]:
@@ -116,13 +138,25 @@ async def _remember(connection: Connection, submissions: Sequence[Submission]) -
     return await remember(connection, kept)
 
 
-async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> dict[UUID, Lane | None]:
+class _Inserted(NamedTuple):
+    lanes: dict[UUID, Lane | None]
+    limited: set[UUID]
+
+
+async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> _Inserted:
     ordered = sorted(jobs, key=attrgetter("shard", "job_id.int"))
     if not ordered:
-        return {}
+        return _Inserted({}, set())
     document = msgspec.json.encode(ordered).decode()
     rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), document)
-    return {job_id: Lane(queue, priority) if queue else None for job_id, queue, priority in rows}
+    return _Inserted(
+        {
+            job_id: Lane(queue, priority) if queue else None
+            for job_id, queue, priority, limited in rows
+            if not limited
+        },
+        {row["job_id"] for row in rows if row["is_limited"]},
+    )
 
 
 async def _take_back(
@@ -138,7 +172,12 @@ async def _take_back(
     await connection.execute(
         load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
     )
-    await forget(connection, [s.request for s in broken if s.request is not None])
+    await _forget(connection, broken)
+
+
+async def _forget(connection: Connection, submissions: Iterable[Submission]) -> None:
+    if requests := [s.request for s in submissions if s.request is not None]:
+        await forget(connection, requests)
 
 
 def _repeats(job: NewJob) -> bool:

@@ -63,6 +63,10 @@ class RetentionStore:
         """Delete counts that nobody looks at any more; return how many."""
         return len(await self._pool.fetch(load("expire_rollups"), self._days))
 
+    async def expire_hours(self) -> int:
+        """Delete counters of hours that are over; return how many."""
+        return len(await self._pool.fetch(load("expire_hours")))
+
     async def expire_workers(self) -> int:
         """Forget workers that stopped or were lost a week ago; return how many."""
         return len(await self._pool.fetch(load("expire_workers"), WORKERS_KEPT_DAYS))

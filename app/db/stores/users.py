@@ -12,10 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
 from app.db.job_creation import without_new_jobs
+from app.db.queries import load
 from app.db.tables import jobs, users
 from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.hourly_quota import hour_of
+from app.domain.ids import least_id
 from app.domain.users import (
     HIDDEN,
     JobQuotas,
@@ -75,9 +78,12 @@ class UserStore:
     async def change(self, user_id: str, patch: UserPatch, *, by: Principal, if_version: int | None) -> User:
         """Change parts of a user and raise its version.
 
-        Raises `InvalidInput`, `NotFound`, `PreconditionFailed`, and `Conflict` where no admin would be left.
+        Raises `InvalidInput`, `NotFound`, `PreconditionFailed`, and `Conflict` where no admin would be left, or where
+        transactions that create jobs do not end while a quota by the hour is set.
         """
-        async with acting(self._engine, by) as connection:
+        # What this hour has created is counted, so that nobody may be creating anything meanwhile.
+        limits = _limits_hours(patch)
+        async with without_new_jobs(self._engine, by) if limits else acting(self._engine, by) as connection:
             locked = await _lock_with_admins(connection, user_id)
             current = _found(locked.get(user_id), user_id)
             if if_version is not None and if_version != current.version:
@@ -87,6 +93,8 @@ class UserStore:
             check_preferences(changed.notification_preferences, changed.email)
             if changed.role is not Role.ADMIN:
                 _keep_an_admin(user_id, locked)
+            if limits and current.job_quotas.max_jobs_per_hour is None:
+                await _recount(connection, user_id)
             return await _write(connection, changed)
 
     async def delete(self, user_id: str, *, by: Principal) -> None:
@@ -100,6 +108,17 @@ class UserStore:
         async with without_new_jobs(self._engine, by) as connection:
             await _require_unneeded(connection, user_id)
             await connection.execute(delete(users).where(users.c.user_id == user_id))
+
+
+def _limits_hours(patch: UserPatch) -> bool:
+    quotas = patch.job_quotas
+    return quotas is not UNSET and isinstance(quotas.max_jobs_per_hour, int)
+
+
+async def _recount(connection: AsyncConnection, user_id: str) -> None:
+    await connection.exec_driver_sql(load("forget_hours"), (user_id,))
+    now = (await connection.execute(select(func.now()))).scalar_one()
+    await connection.exec_driver_sql(load("recount_hours"), (user_id, least_id(hour_of(now))))
 
 
 _QUOTAS = tuple(JobQuotas.__struct_fields__)

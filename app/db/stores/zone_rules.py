@@ -11,7 +11,7 @@ from app.db.acting import acting_in
 from app.db.actors import ZONE_RULES, note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
-from app.db.stores.schedules import DueJob, begun_of, drop_planned, store_plans
+from app.db.stores.schedules import DueJob, begun_of, deferred_until, drop_planned, store_plans
 from app.domain.hints import Ready
 from app.domain.planning import Plan
 
@@ -62,14 +62,17 @@ class ZoneRulesStore:
         """
         async with acting_in(self._pool, ZONE_RULES) as connection:
             jobs = [DueJob(*row) for row in await connection.fetch(load("zoned_jobs"), shard, after, limit)]
+            if not jobs:
+                return Replanned(None, 0, [], [])
             taken = {job.job_id: await _take_back(connection, shard, job) for job in jobs}
             plans = [(job.job_id, plan(_rewound(job, taken[job.job_id].begun))) for job in jobs]
-            created = await store_plans(connection, shard, plans, now=jobs[0].now) if jobs else []
-            moved = [_compare(job_id, taken[job_id].planned, planned) for job_id, planned in plans]
+            released = {job_id: one.planned for job_id, one in taken.items()}
+            stored = await store_plans(connection, shard, plans, now=jobs[0].now, released=released)
+            moved = [_compare(job_id, taken[job_id].planned, planned) for job_id, planned in stored.plans]
             moved = [one for one in moved if one.gone or one.new]
             for one in moved:
                 await _note(connection, one, version)
-        return Replanned(jobs[-1].job_id if len(jobs) == limit else None, len(jobs), moved, created)
+        return Replanned(jobs[-1].job_id if len(jobs) == limit else None, len(jobs), moved, stored.created)
 
 
 class _Taken(NamedTuple):
@@ -80,7 +83,8 @@ class _Taken(NamedTuple):
 async def _take_back(connection: Connection, shard: int, job: DueJob) -> _Taken:
     planned = await drop_planned(connection, shard, job.job_id, after=job.now)
     begun = await begun_of(connection, shard, job.job_id)
-    return _Taken(planned, [instant for _, instant in begun])
+    judged = await deferred_until(connection, shard, job.job_id, now=job.now)
+    return _Taken(planned, [instant for _, instant in begun] + judged)
 
 
 def _rewound(job: DueJob, begun: list[datetime]) -> DueJob:

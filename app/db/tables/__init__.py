@@ -5,7 +5,7 @@ from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, task
 from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
 from app.db.tables.metadata import metadata
-from app.db.tables.people import api_keys, login_tokens, sessions, users
+from app.db.tables.people import api_keys, hourly_counts, login_tokens, sessions, users
 
 __all__ = [
     "api_keys",
@@ -16,6 +16,7 @@ __all__ = [
     "execution_history",
     "execution_logs",
     "executions",
+    "hourly_counts",
     "idempotency_keys",
     "jobs",
     "ledger_ranges",

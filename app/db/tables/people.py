@@ -34,6 +34,14 @@ api_keys = Table(
     Index("api_keys_user", "user_id"),
 )
 
+hourly_counts = Table(
+    "hourly_counts",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("hour", timestamptz, primary_key=True),
+    Column("created", Integer, nullable=False),
+)
+
 login_tokens = Table(
     "login_tokens",
     metadata,
