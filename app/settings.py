@@ -1,28 +1,38 @@
 """The one place that reads the environment. Every `ONTHEDOT_…` variable is also a flag of the command."""
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import platformdirs
 
 from app.domain import budget
+from app.setting_values import (
+    ROLES,
+    parse_admin_key,
+    parse_bool,
+    parse_dsn,
+    parse_label,
+    parse_labels,
+    parse_list,
+    parse_path,
+    parse_processes,
+    parse_roles,
+    parse_url,
+    whole,
+    within,
+)
 
 PREFIX = "ONTHEDOT_"
-ROLES = ("api", "materializer", "worker")
 CLIENT_VARIABLES = {"ONTHEDOT_URL", "ONTHEDOT_TOKEN_FILE"}
 """Read by the command line client, not by the server."""
 SUPERVISOR_FD = "ONTHEDOT_SUPERVISOR_FD"
 """Set by `serve` for the processes it starts: the socket that ties them to it (see `app.children`)."""
 COMMAND_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """What commands get of a worker's environment."""
-_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
 class InvalidSetting(ValueError):
@@ -36,104 +46,6 @@ def _default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("onthedot", appauthor=False))
 
 
-def _parse_bool(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError("use true or false")
-
-
-def _parse_list(text: str) -> tuple[str, ...]:
-    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
-
-
-def _parse_roles(text: str) -> tuple[str, ...]:
-    roles = _parse_list(text)
-    unknown = sorted(set(roles) - set(ROLES))
-    if unknown or not roles:
-        raise ValueError(f"use one or more of {', '.join(ROLES)}")
-    return roles
-
-
-def _parse_processes(text: str) -> tuple[int, int]:
-    """Read `4` as (4, 4) and `1..8` as (1, 8): the fewest and the most worker processes."""
-    low, _, high = text.partition("..")
-    with _remedy("use a number from 1 to 256, or a range such as 1..8"):
-        span = (int(low), int(high or low))
-        if not 1 <= span[0] <= span[1] <= 256:
-            raise ValueError
-        return span
-
-
-@contextmanager
-def _remedy(text: str) -> Iterator[None]:
-    """Say what to write instead, whatever was wrong with what was written."""
-    try:
-        yield
-    except (ValueError, RuntimeError):
-        raise ValueError(text) from None
-
-
-def _within(low: int, high: int) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        with _remedy(f"use a number from {low} to {high}"):
-            number = float(text)
-            if not low <= number <= high:
-                raise ValueError
-            return number
-
-    return parse
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        with _remedy(f"use a whole number from {low} to {high}"):
-            number = int(text)
-            if not low <= number <= high:
-                raise ValueError
-            return number
-
-    return parse
-
-
-def _parse_path(text: str) -> Path:
-    with _remedy("use a folder's path"):
-        return Path(text).expanduser().absolute()
-
-
-def _parse_url(text: str) -> str:
-    """Read an address such as http://127.0.0.1:8080, without a slash at its end."""
-    with _remedy("use an address such as http://127.0.0.1:8080"):
-        parts = urlsplit(text)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError
-        return text.rstrip("/")
-
-
-def _parse_dsn(text: str) -> str:
-    """Read a DSN such as postgresql://user:password@host:5432/database; several hosts are divided by commas."""
-    with _remedy("use a DSN such as postgresql://user:password@host:5432/database"):
-        parts = urlsplit(text)
-        places = parts.netloc.rpartition("@")[2].split(",")
-        well_formed = all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d{1,5})?", place) for place in places)
-        if parts.scheme not in {"postgresql", "postgres"} or not well_formed:
-            raise ValueError
-        return text
-
-
-def _parse_label(text: str) -> str:
-    if len(text) > 24 or not text.isprintable():
-        raise ValueError("use a word of at most 24 characters, such as staging")
-    return text
-
-
-def _parse_admin_key(text: str) -> str:
-    if len(text) < 32 or not text.isascii() or any(character.isspace() for character in text):
-        raise ValueError("use 32 or more ASCII characters without spaces")
-    return text
-
-
 def _setting(default: object, parse: Callable[[str], object], help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - like `field`
     """Declare a setting; secrets stay out of `repr` and so out of logs."""
     make = default if callable(default) else lambda: default
@@ -145,45 +57,56 @@ class Settings:
     """All settings, parsed and checked. Build one with `Settings.from_env()`."""
 
     database_url: str | None = _setting(
-        None, _parse_dsn, "PostgreSQL to use; unset: an embedded PostgreSQL 18 under data_dir", secret=True
+        None, parse_dsn, "PostgreSQL to use; unset: an embedded PostgreSQL 18 under data_dir", secret=True
     )
     migrate_database_url: str | None = _setting(
-        None, _parse_dsn, "DSN of the owner, for migrations; unset: database_url", secret=True
+        None, parse_dsn, "DSN of the owner, for migrations; unset: database_url", secret=True
     )
     data_dir: Path = _setting(
         _default_data_dir,
-        _parse_path,
+        parse_path,
         "embedded cluster, first-run key, logs",
     )
     host: str = _setting("127.0.0.1", str, "address of API and dashboard")
-    port: int = _setting(8080, _whole(0, 65535), "their port; 0 picks a free one and prints it")
-    environment: str = _setting("", _parse_label, "what the dashboard says this house is; production in red")
-    roles: tuple[str, ...] = _setting(ROLES, _parse_roles, "which parts run: api, materializer, worker")
-    api_processes: int = _setting(1, _whole(1, 64), "API processes")
+    port: int = _setting(8080, whole(0, 65535), "their port; 0 picks a free one and prints it")
+    environment: str = _setting("", parse_label, "what the dashboard says this house is; production in red")
+    roles: tuple[str, ...] = _setting(ROLES, parse_roles, "which parts run: api, materializer, worker")
+    api_processes: int = _setting(1, whole(1, 64), "API processes")
     worker_processes: tuple[int, int] = _setting(
-        lambda: (os.cpu_count() or 1,) * 2, _parse_processes, "worker processes; 1..8: fewest and most"
+        lambda: (os.cpu_count() or 1,) * 2, parse_processes, "worker processes; 1..8: fewest and most"
     )
-    concurrency: int = _setting(100, _whole(1, 10_000), "executions one worker process runs at once")
-    queues: tuple[str, ...] = _setting((), _parse_list, "queues the workers serve; unset: all")
-    task_modules: tuple[str, ...] = _setting((), _parse_list, "modules to import for @task handlers")
+    concurrency: int = _setting(100, whole(1, 10_000), "executions one worker process runs at once")
+    queues: tuple[str, ...] = _setting((), parse_list, "queues the workers serve; unset: all")
+    labels: dict[str, str] = _setting(
+        dict, parse_labels, "what workers offer to tasks that require it: NAME=VALUE, …"
+    )
+    cpu_cores: float | None = _setting(
+        None, within(0.01, 100_000), "cores that work on this host may take in all; unset: what it has"
+    )
+    memory_mb: int | None = _setting(
+        None,
+        whole(1, 2**31 - 1),
+        "memory that work on this host may take in all, in MiB; unset: what it has",
+    )
+    task_modules: tuple[str, ...] = _setting((), parse_list, "modules to import for @task handlers")
     admin_api_key: str | None = _setting(
-        None, _parse_admin_key, "bootstrap admin key; unset: generated and kept in data_dir", secret=True
+        None, parse_admin_key, "bootstrap admin key; unset: generated and kept in data_dir", secret=True
     )
     allow_shell: bool = _setting(
-        default=False, parse=_parse_bool, help_text="let tasks run commands (shell:…)"
+        default=False, parse=parse_bool, help_text="let tasks run commands (shell:…)"
     )
     allow_private_targets: bool = _setting(
-        default=False, parse=_parse_bool, help_text="let HTTP targets reach private addresses"
+        default=False, parse=parse_bool, help_text="let HTTP targets reach private addresses"
     )
-    lease_seconds: float = _setting(30.0, _within(1, 86_400), "lease of an execution, renewed each third")
-    lookahead_ms: float = _setting(2000.0, _within(100, 60_000), "how far ahead workers lease")
+    lease_seconds: float = _setting(30.0, within(1, 86_400), "lease of an execution, renewed each third")
+    lookahead_ms: float = _setting(2000.0, within(100, 60_000), "how far ahead workers lease")
     horizon_seconds: float = _setting(
-        3600.0, _within(60, 31 * 86_400), "how far ahead occurrences are pre-computed"
+        3600.0, within(60, 31 * 86_400), "how far ahead occurrences are pre-computed"
     )
-    grace_seconds: float = _setting(20.0, _within(0, 86_400), "time for running handlers at shutdown")
-    retention_days: int = _setting(30, _whole(1, 36_500), "how long finished executions and logs are kept")
+    grace_seconds: float = _setting(20.0, within(0, 86_400), "time for running handlers at shutdown")
+    retention_days: int = _setting(30, whole(1, 36_500), "how long finished executions and logs are kept")
     transaction_connections: int = _setting(
-        10, _whole(0, 1000), "connections of a worker process for ctx.transaction"
+        10, whole(0, 1000), "connections of a worker process for ctx.transaction"
     )
 
     @classmethod
@@ -210,15 +133,15 @@ class Settings:
 class ClientSettings:
     """What the commands need that talk to a server over REST."""
 
-    url: str = _setting("http://127.0.0.1:8080", _parse_url, "where the server listens")
+    url: str = _setting("http://127.0.0.1:8080", parse_url, "where the server listens")
     token_file: Path | None = _setting(
         None,
-        _parse_path,
+        parse_path,
         "file that holds your API key; unset: data_dir/admin.key, where you may read it",
     )
     data_dir: Path = _setting(
         _default_data_dir,
-        _parse_path,
+        parse_path,
         "data_dir of a server on this machine",
     )
 
@@ -295,5 +218,7 @@ def _render(value: object) -> str:
             return f"{low}..{high}"
         case tuple():
             return ",".join(value)
+        case dict():
+            return ",".join(f"{name}={of}" for name, of in value.items())
         case _:
             return str(value)

@@ -15,6 +15,7 @@ from app.api.preconditions import IfMatch, etag, required_version
 from app.db.clock import DatabaseClock
 from app.db.reads.paging import Page
 from app.db.reads.queues import QueueReads, QueueView
+from app.db.stores.limits import AT_ONCE_SECONDS, LimitStore
 from app.db.stores.queues import QueueStore
 from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
@@ -78,11 +79,13 @@ class QueuesController(Controller):
         data: JSONBody[QueuePatch],
         queues: NamedDependency[QueueStore],
         queue_reads: NamedDependency[QueueReads],
+        limits: NamedDependency[LimitStore],
         if_match: IfMatch = None,
     ) -> Response[QueueView]:
         """Change parts of a queue; what is left out stays. Workers follow within seconds."""
         request.user.require(Role.OPERATOR)
         await queues.change(queue, data, by=request.user, if_version=required_version(if_match))
+        await limits.apply_new(within_seconds=AT_ONCE_SECONDS)
         return _answer(await queue_reads.get(queue))
 
     @post(

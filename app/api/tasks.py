@@ -11,6 +11,7 @@ from app.api.body import StrictBody
 from app.api.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorText, Limit, read_text_cursor, write_text_cursor
 from app.api.preconditions import IfMatch, etag, required_version
 from app.db.reads.paging import Page
+from app.db.stores.limits import AT_ONCE_SECONDS, LimitStore
 from app.db.stores.tasks import Task
 from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
@@ -72,12 +73,15 @@ class TasksController(Controller):
         task_id: FromPath[str],
         data: JSONBody[TaskReplacement],
         tasks: NamedDependency[TaskIntake],
+        limits: NamedDependency[LimitStore],
         if_match: IfMatch = None,
     ) -> Response[Task]:
         """Replace a task's definition. Executions that have not been claimed use the new one."""
         request.user.require(Role.OPERATOR)
         version = required_version(if_match)
-        return _answer(await tasks.replace(task_id, data, by=request.user, if_version=version))
+        task = await tasks.replace(task_id, data, by=request.user, if_version=version)
+        await limits.apply_new(within_seconds=AT_ONCE_SECONDS)
+        return _answer(task)
 
     @patch(
         "/{task_id:str}",
@@ -92,12 +96,15 @@ class TasksController(Controller):
         task_id: FromPath[str],
         data: JSONBody[TaskPatch],
         tasks: NamedDependency[TaskIntake],
+        limits: NamedDependency[LimitStore],
         if_match: IfMatch = None,
     ) -> Response[Task]:
         """Change parts of a task; what is left out stays."""
         request.user.require(Role.OPERATOR)
         version = required_version(if_match)
-        return _answer(await tasks.patch(task_id, data, by=request.user, if_version=version))
+        task = await tasks.patch(task_id, data, by=request.user, if_version=version)
+        await limits.apply_new(within_seconds=AT_ONCE_SECONDS)
+        return _answer(task)
 
     @delete("/{task_id:str}", operation_id="deleteTask", responses=DELETES)
     async def delete_task(

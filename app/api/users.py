@@ -26,6 +26,7 @@ from app.api.preconditions import IfMatch, etag, required_version
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
 from app.db.reads.paging import Page
 from app.db.reads.users import Summary, SummaryReads
+from app.db.stores.limits import AT_ONCE_SECONDS, LimitStore
 from app.db.stores.users import User, UserStore
 from app.db.transactions import Transaction
 from app.domain.access import Principal, Role
@@ -118,12 +119,14 @@ class UsersController(Controller):
         user_id: FromPath[str],
         data: JSONBody[UserPatch],
         users: NamedDependency[UserStore],
+        limits: NamedDependency[LimitStore],
         if_match: IfMatch = None,
     ) -> Response[UserView]:
         """Change parts of a user; what is left out stays. The last admin stays one."""
         request.user.require(Role.ADMIN)
         version = required_version(if_match)
         user = await users.change(user_id, data, by=request.user, if_version=version)
+        await limits.apply_new(within_seconds=AT_ONCE_SECONDS)
         return _answer(user, reader=request.user)
 
     @delete("/{user_id:str}", operation_id="deleteUser", responses=DELETES)

@@ -1,6 +1,6 @@
 """Why an execution waits: each clause that the claim decides by, and what lies between it and a worker, in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -24,6 +24,14 @@ class ReasonCode(StrEnum):
     QUEUE_PAUSED = "queue_paused"
     CANCEL_REQUESTED = "cancel_requested"
     EXPIRED = "expired"
+    OVERLAP = "overlap"
+    """Another execution of its job is under way."""
+    USER_QUOTA = "user_quota"
+    QUEUE_CONCURRENCY = "queue_concurrency"
+    TASK_CONCURRENCY = "task_concurrency"
+    KEY_CONCURRENCY = "key_concurrency"
+    RATE_LIMITED = "rate_limited"
+    NO_WORKER_FOR_LABELS = "no_worker_for_labels"
 
     RUNS_ALONE = "runs_alone"
     """Workers have ended while it ran: the claim leaves it to a process that runs nothing else."""
@@ -39,6 +47,15 @@ class Pause(NamedTuple):
     by: str | None
     reason: str | None
     until: datetime | None
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that it waits for; `link` leads to it in the API."""
+
+    code: ReasonCode
+    detail: str
+    since: datetime | None = None
+    link: str | None = None
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +74,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     """Its start deadline, while it has not begun."""
     is_expired: bool
+    limits: Sequence[Reason]
+    """Limits that keep it waiting (see `limit_reasons`)."""
     job_pause: Pause | None
     queue_pause: Pause | None
     workers: int
@@ -67,15 +86,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Ready executions that are claimed before it, counted to `MOST_AHEAD`."""
     ended_per_second: float
     """How fast its queue moves."""
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that it waits for; `link` leads to it in the API."""
-
-    code: ReasonCode
-    detail: str
-    since: datetime | None = None
-    link: str | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,24 +118,25 @@ def explain(situation: Situation) -> Explanation:
 
 
 def _bars(at: Situation) -> Iterator[Reason]:
-    """Yield the clauses of the claim (claim_due.sql) that keep it from being taken."""
+    """Yield the clauses of the claim (claim_due.sql, and beside limits `admit`) that keep it from being taken."""
     if at.status is Status.BLOCKED:
         yield Reason(code=ReasonCode.DEPENDENCY, detail="It waits for what it depends on.")
     if not at.is_ready:
         return
     if at.is_early:
-        yield Reason(code=ReasonCode.NOT_DUE, detail=f"It is due at {_instant(at.due_at)}.")
+        yield Reason(code=ReasonCode.NOT_DUE, detail=f"It is due at {instant_words(at.due_at)}.")
     if at.held:
         pause = at.job_pause or Pause(None, None, None, None)
         yield _paused(ReasonCode.JOB_PAUSED, "Its job", pause, f"/api/v1/jobs/{at.job_id}")
     if at.queue_pause is not None:
         queue = f"The queue {at.queue}"
         yield _paused(ReasonCode.QUEUE_PAUSED, queue, at.queue_pause, f"/api/v1/queues/{at.queue}")
+    yield from at.limits
     if at.cancel_requested_at is not None:
         detail = "Somebody has cancelled it; it does not run again."
         yield Reason(code=ReasonCode.CANCEL_REQUESTED, detail=detail, since=at.cancel_requested_at)
     if at.expires_at is not None and at.is_expired:
-        detail = f"It had to begin by {_instant(at.expires_at)}; it never runs."
+        detail = f"It had to begin by {instant_words(at.expires_at)}; it never runs."
         yield Reason(code=ReasonCode.EXPIRED, detail=detail, since=at.expires_at)
 
 
@@ -150,7 +161,7 @@ def _surroundings(at: Situation, *, runnable: bool) -> Iterator[Reason]:
 
 def _paused(code: ReasonCode, what: str, pause: Pause, link: str) -> Reason:
     by = f" by {pause.by.removeprefix('user:')}" if pause.by else ""
-    until = f" until {_instant(pause.until)}" if pause.until else ""
+    until = f" until {instant_words(pause.until)}" if pause.until else ""
     why = f": {pause.reason}" if pause.reason else ""
     detail = f"{what} is paused{by}{until}{why}"
     return Reason(code=code, detail=detail if why else f"{detail}.", since=pause.since, link=link)
@@ -158,7 +169,7 @@ def _paused(code: ReasonCode, what: str, pause: Pause, link: str) -> Reason:
 
 def _estimated_start(at: Situation, *, runnable: bool) -> datetime | None:
     """Return when it starts if all goes on as it does; None where nothing tells."""
-    if not at.is_ready or not at.workers or at.cancel_requested_at is not None:
+    if not at.is_ready or not at.workers or at.limits or at.cancel_requested_at is not None:
         return None
     if runnable and at.ahead and not is_suspect(at.worker_deaths):
         moves = at.ended_per_second > 0 and at.ahead < MOST_AHEAD
@@ -175,5 +186,6 @@ def _in_time(at: Situation, start: datetime | None) -> datetime | None:
     return None if start is None or (at.expires_at is not None and start >= at.expires_at) else start
 
 
-def _instant(instant: datetime) -> str:
+def instant_words(instant: datetime) -> str:
+    """Return an instant in the words of the API."""
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")

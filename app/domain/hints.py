@@ -20,6 +20,7 @@ class Place(NamedTuple):
     shard: int
     queue: str
     priority: int
+    limited: bool = False
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -29,18 +30,20 @@ class Ready(msgspec.Struct, frozen=True):
     queue: str
     priority: int
     due_at: datetime
+    limited: bool = False
+    """It comes under limits, and is claimed by those who look at them."""
 
     @property
     def place(self) -> Place:
         """Return the place alone."""
-        return Place(self.shard, self.queue, self.priority)
+        return Place(self.shard, self.queue, self.priority, self.limited)
 
 
 class Hints:
     """Hints gathered until they are sent: of each queue and priority, in which shards, and the earliest instant."""
 
     def __init__(self) -> None:
-        self._gathered: dict[tuple[str, int], tuple[int, datetime]] = {}
+        self._gathered: dict[tuple[str, int, bool], tuple[int, datetime]] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to send."""
@@ -49,18 +52,20 @@ class Hints:
     def add(self, places: Iterable[Ready]) -> None:
         """Gather."""
         for place in places:
-            key = (place.queue, place.priority)
+            key = (place.queue, place.priority, place.limited)
             shards, due_at = self._gathered.get(key, (0, place.due_at))
             self._gathered[key] = (shards | 1 << SHARDS.index(place.shard), min(due_at, place.due_at))
 
     def take_payloads(self) -> list[str]:
         """Return everything gathered as payloads, lines of `queue priority shard-bitmap due_at`, and forget it.
 
-        The bitmap is hexadecimal, bit i for `SHARDS[i]`; `due_at` is in microseconds since 1970.
+        The bitmap is hexadecimal, bit i for `SHARDS[i]`; `due_at` is in microseconds since 1970. ` limited` follows
+        where limits are to be looked at.
         """
         payloads, size = [""], 0
-        for (queue, priority), (shards, due_at) in self._gathered.items():
-            line = f"{queue} {priority} {shards:x} {(due_at - _EPOCH) // _MICROSECOND}\n"
+        for (queue, priority, limited), (shards, due_at) in self._gathered.items():
+            mark = " limited" if limited else ""
+            line = f"{queue} {priority} {shards:x} {(due_at - _EPOCH) // _MICROSECOND}{mark}\n"
             size += len(line.encode())
             if size > MAX_PAYLOAD_BYTES and payloads[-1]:
                 payloads.append("")
@@ -74,9 +79,11 @@ def read_hints(payload: str) -> Iterator[Ready]:
     """Read a payload. A line that is not one of ours is passed over: anybody may notify."""
     for line in payload.splitlines():
         try:
-            queue, priority, shards, due_at = line.split(" ")
+            queue, priority, shards, due_at, *marks = line.split(" ")
             bitmap, instant = int(shards, 16), _EPOCH + int(due_at) * _MICROSECOND
-            rank = int(priority)
+            rank, limited = int(priority), "limited" in marks
         except (ValueError, OverflowError):
             continue
-        yield from (Ready(shard, queue, rank, instant) for i, shard in enumerate(SHARDS) if bitmap >> i & 1)
+        yield from (
+            Ready(shard, queue, rank, instant, limited) for i, shard in enumerate(SHARDS) if bitmap >> i & 1
+        )

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from app.domain.admission import Overlap
 from app.domain.jobs import ExpiresAfterSeconds, MaxRetries, Name, Priority, Tag, TimeoutSeconds
+from app.domain.limits import ConcurrencyKey, Most, check_key
 from app.domain.stored_schedule import JobSchedule, schedule_columns
 
 _WHAT_EXECUTIONS_COPY = frozenset(
@@ -19,6 +21,9 @@ _WHAT_EXECUTIONS_COPY = frozenset(
         "timeout_seconds",
         "is_active",
         "expires_after_seconds",
+        "overlap",
+        "concurrency_key",
+        "concurrency_limit",
     }
 )
 
@@ -33,7 +38,9 @@ class JobPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     tags: Annotated[list[Tag], msgspec.Meta(max_length=50)] | UnsetType = UNSET
     schedule: JobSchedule | UnsetType = UNSET
     parameters: dict[str, Any] | UnsetType = UNSET
-    overlap: Literal["allow"] | UnsetType = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    concurrency_key: ConcurrencyKey | UnsetType | None = UNSET
+    concurrency_limit: Most | UnsetType | None = UNSET
     queue: str | UnsetType | None = UNSET
     priority: Priority | UnsetType | None = UNSET
     max_retries: MaxRetries | UnsetType | None = UNSET
@@ -66,6 +73,7 @@ class Change(msgspec.Struct, frozen=True):
 def change_of(patch: JobPatch, *, now: datetime, aliases: Mapping[str, str]) -> Change:
     """Return the columns that a patch changes. Raises `InvalidInput` with pointers under `/schedule`."""
     given = {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}
+    check_key(given.get("concurrency_key"))
     schedule = given.pop("schedule", None)
     if "parameters" in given:
         given["parameters"] = msgspec.json.encode(given["parameters"]).decode()

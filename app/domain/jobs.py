@@ -1,12 +1,14 @@
 """Jobs: what people ask for, and the row it becomes."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
+from app.domain.admission import Overlap
 from app.domain.ids import new_execution_id, new_job_id, shard_of
+from app.domain.limits import ConcurrencyKey, Most
 from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns
 
 Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$(?!\n)")]
@@ -27,7 +29,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Defaults to the owner of the API key; only an admin may name somebody else."""
     name: Name | None = None
     tags: Annotated[list[Tag], msgspec.Meta(max_length=50)] = []
-    overlap: Literal["allow"] = "allow"
+    overlap: Overlap = Overlap.ALLOW
+    concurrency_key: ConcurrencyKey | None = None
+    """Null: the task's."""
+    concurrency_limit: Most | None = None
+    """How many with the same key run at once; null: the task's, or one."""
     queue: str | None = None
     priority: Priority | None = None
     max_retries: MaxRetries | None = None
@@ -49,6 +55,8 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     name: str | None = None
     tags: list[str]
     overlap: str
+    concurrency_key: str | None = None
+    concurrency_limit: int | None = None
     parameters: msgspec.Raw
     """JSON text."""
     queue: str | None = None
@@ -91,6 +99,8 @@ def plan_job(
         name=request.name,
         tags=request.tags,
         overlap=request.overlap,
+        concurrency_key=request.concurrency_key,
+        concurrency_limit=request.concurrency_limit,
         parameters=msgspec.Raw(msgspec.json.encode(request.parameters)),
         queue=request.queue,
         priority=request.priority,

@@ -3,7 +3,7 @@
 A worker that dies takes down all that it runs, and nobody can tell which of it was the cause. So a death is no
 failure: each execution that was under way counts one more, and gets an attempt more. From `SUSPECT_FROM` on it runs
 alone in a process, where only it can be the cause, and after two more deaths it is `poison`. Statements of the hot
-path and their indexes say the same numbers (claim_due.sql, claim_suspect.sql, reap_running.sql, reap_poison.sql).
+path and their indexes say the same numbers (claim_due.sql, claim_suspect.sql, candidates_*.sql, reap_*.sql).
 """
 
 from app.domain.failures import Category, Failure

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app.domain.jobs import MaxRetries, Priority
+from app.domain.limits import Most, RateLimit
 
 QueueName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$(?!\n)")]
 MaxDelayMs = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
@@ -42,6 +43,9 @@ class QueueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Slots of each worker that only this queue may use."""
     interruptible: bool = False
     """Its work yields its slots to more urgent work of queues that are not interruptible."""
+    max_concurrency: Most | None = None
+    """How many of its executions run at once, over all workers."""
+    rate_limit: RateLimit | None = None
 
 
 class QueuePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,3 +59,5 @@ class QueuePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     durability: Durability | UnsetType = UNSET
     reserved_slots: ReservedSlots | UnsetType = UNSET
     interruptible: bool | UnsetType = UNSET
+    max_concurrency: Most | UnsetType | None = UNSET
+    rate_limit: RateLimit | UnsetType | None = UNSET

@@ -10,6 +10,8 @@ from app.domain.errors import InvalidInput
 from app.domain.failure_rules import FailureRules
 from app.domain.http_target import parse_http_target
 from app.domain.jobs import MaxRetries, Name, Priority, TimeoutSeconds
+from app.domain.labels import Labels
+from app.domain.limits import ConcurrencyKey, Most, RateLimit
 from app.domain.retry import RetryPolicy
 
 TaskId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,127}$(?!\n)")]
@@ -61,6 +63,16 @@ class TaskRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     queue: str = "general"
     priority: Priority | None = None
     """Defaults to the queue's."""
+    labels: Labels = {}
+    """What a worker must offer to run it."""
+    concurrency: Most | None = None
+    """How many of its executions run at once, over all workers."""
+    concurrency_key: ConcurrencyKey | None = None
+    """A job's own wins."""
+    concurrency_limit: Most | None = None
+    """How many with the same key run at once; null: one."""
+    rate_limit: RateLimit | None = None
+    """Of each concurrency_key where there is one, else of the task as a whole."""
 
 
 class TaskReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,6 +86,16 @@ class TaskReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     failure_rules: FailureRules = []
     queue: str = "general"
     priority: Priority | None = None
+    labels: Labels = {}
+    """What a worker must offer to run it."""
+    concurrency: Most | None = None
+    """How many of its executions run at once, over all workers."""
+    concurrency_key: ConcurrencyKey | None = None
+    """A job's own wins."""
+    concurrency_limit: Most | None = None
+    """How many with the same key run at once; null: one."""
+    rate_limit: RateLimit | None = None
+    """Of each concurrency_key where there is one, else of the task as a whole."""
 
 
 class ResourcePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -99,6 +121,11 @@ class TaskPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     failure_rules: FailureRules | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
+    labels: Labels | UnsetType = UNSET
+    concurrency: Most | UnsetType | None = UNSET
+    concurrency_key: ConcurrencyKey | UnsetType | None = UNSET
+    concurrency_limit: Most | UnsetType | None = UNSET
+    rate_limit: RateLimit | UnsetType | None = UNSET
 
 
 def check_handler(text: str, *, allow_private_targets: bool, allow_shell: bool) -> None:

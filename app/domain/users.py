@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from app.domain.access import Role
 from app.domain.errors import InvalidInput
 from app.domain.jobs import Name
+from app.domain.limits import RateLimit
 
 UserId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.@-]{0,127}$(?!\n)")]
 Email = Annotated[str, msgspec.Meta(pattern=r"^[^@\s]+@[^@\s]+$(?!\n)", max_length=254)]
@@ -52,6 +53,7 @@ class JobQuotas(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     max_concurrent_jobs: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None = None
     max_jobs_per_hour: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)] | None = None
+    rate_limit: RateLimit | None = None
 
 
 class UserRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,6 +86,7 @@ class QuotasPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     max_concurrent_jobs: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | UnsetType | None = UNSET
     max_jobs_per_hour: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)] | UnsetType | None = UNSET
+    rate_limit: RateLimit | UnsetType | None = UNSET
 
 
 class UserPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -166,7 +166,7 @@ class JobIntake:
             self._hints.announce_schedules()
         lanes = [(job, stored.lanes[job.job_id]) for job in jobs]
         self._hints.announce(
-            Ready(job.shard, lane.queue, lane.priority, job.due_at)
+            Ready(job.shard, lane.queue, lane.priority, job.due_at, lane.limited)
             for job, lane in lanes
             if lane and job.due_at
         )

@@ -15,6 +15,7 @@ from app.domain.access import Principal, Role
 from app.domain.errors import InvalidInput, InvalidParameters, UnknownTask
 from app.domain.hourly_quota import QuotaExceeded
 from app.domain.jobs import JobRequest, NewJob, plan_job
+from app.domain.limits import check_key
 from app.domain.parameters import ParameterSchema
 from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_columns
 
@@ -82,6 +83,7 @@ class JobPlanner:
     ) -> NewJob:
         if fresh:
             await self._ensure_queue(request)
+        check_key(request.concurrency_key)
         user_id = await self._owner(request, by, fresh=fresh)
         revision = await self._check_parameters(request, fresh=fresh)
         return plan_job(

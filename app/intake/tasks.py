@@ -11,6 +11,7 @@ from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import InvalidInput
 from app.domain.failure_rules import check_rules
+from app.domain.limits import check_key
 from app.domain.parameters import ParameterSchema
 from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequest, check_handler
 
@@ -76,6 +77,11 @@ class TaskIntake:
             "failure_rules": request.failure_rules,
             "queue": request.queue,
             "priority": queue.priority if request.priority is None else request.priority,
+            "labels": request.labels,
+            "concurrency": request.concurrency,
+            "concurrency_key": request.concurrency_key,
+            "concurrency_limit": request.concurrency_limit,
+            "rate_limit": request.rate_limit,
         } | msgspec.structs.asdict(request.resource_requirements)
         self._check(values, delays=values)
         return values
@@ -91,6 +97,7 @@ class TaskIntake:
         if "parameter_schema" in values:
             ParameterSchema(values["parameter_schema"])
         check_rules(values.get("failure_rules", ()))
+        check_key(values.get("concurrency_key"))
         if delays["retry_max_delay_seconds"] < delays["retry_delay_seconds"]:
             raise InvalidInput(
                 "retry_max_delay_seconds is less than retry_delay_seconds",

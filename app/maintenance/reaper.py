@@ -6,6 +6,7 @@ import time
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.stores.executions import NO_OUTAGE, ExecutionStore
+from app.db.stores.limits import LimitStore
 from app.domain.ids import SHARDS
 
 log = logging.getLogger(__name__)
@@ -21,9 +22,16 @@ class Reaper:
     """
 
     def __init__(
-        self, *, executions: ExecutionStore, hints: HintSender, clock: DatabaseClock, lease_seconds: float
+        self,
+        *,
+        executions: ExecutionStore,
+        limits: LimitStore,
+        hints: HintSender,
+        clock: DatabaseClock,
+        lease_seconds: float,
     ) -> None:
         self._executions = executions
+        self._limits = limits
         self._hints = hints
         self._clock = clock
         self._lease_seconds = lease_seconds
@@ -46,6 +54,8 @@ class Reaper:
 
     async def _reap(self, shard: int) -> int:
         reaped = await self._executions.reap(shard, limit=BATCH, outage_until=self._outage_until)
+        if reaped.transitions:
+            await self._limits.sweep()  # before anybody looks: what was lost counts no more
         self._hints.announce(reaped.ready)
         if reaped.transitions:
             extra = {"event": "leases_reaped", "shard": shard, "executions": reaped.transitions}

@@ -52,6 +52,7 @@ from app.db.stores.fleet import FleetStore
 from app.db.stores.job_control import JobControl
 from app.db.stores.jobs import JobStore
 from app.db.stores.keys import KeyStore
+from app.db.stores.limits import LimitStore
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.users import UserStore
@@ -189,6 +190,7 @@ def web_app(
             clock=clock,
         ),
         "queues": queues,
+        "limits": LimitStore(pool),
         **people(engine),
         **figures(engine, clock, PaceReads(engine, clock)),
     }

@@ -7,6 +7,7 @@ from app.db.pools import open_engine
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.expiry import ExpiryStore
 from app.db.stores.job_control import JobControl
+from app.db.stores.limits import LimitStore
 from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
@@ -16,6 +17,7 @@ from app.domain.budget import POLL_SECONDS
 from app.domain.timezones import tzdata_version
 from app.loop import Loop
 from app.maintenance.expirer import Expirer
+from app.maintenance.limits import LimitKeeper
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
@@ -40,7 +42,7 @@ async def run_maintenance(settings: Settings) -> None:
         engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
         own.stack.push_async_callback(engine.dispose)
         executions = ExecutionStore(own.pool)
-        hints = HintSender(own.pool)
+        limits, hints = LimitStore(own.pool), HintSender(own.pool)
         materializer = Materializer(
             schedules=ScheduleStore(own.pool), hints=hints, horizon_seconds=settings.horizon_seconds
         )
@@ -55,7 +57,11 @@ async def run_maintenance(settings: Settings) -> None:
         )
         retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
         reaper = Reaper(
-            executions=executions, hints=hints, clock=own.clock, lease_seconds=settings.lease_seconds
+            executions=executions,
+            limits=limits,
+            hints=hints,
+            clock=own.clock,
+            lease_seconds=settings.lease_seconds,
         )
         planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
@@ -65,6 +71,7 @@ async def run_maintenance(settings: Settings) -> None:
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
             Loop("expirer", Expirer(expiries=ExpiryStore(own.pool)).tick, interval_seconds=POLL_SECONDS),
+            Loop("limits", LimitKeeper(limits).tick, interval_seconds=POLL_SECONDS),
             Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
             Loop("zone rules", zone_rules.tick, interval_seconds=ZONE_RULES_EVERY_SECONDS),
             Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),

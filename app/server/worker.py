@@ -6,17 +6,23 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from app import __version__
+import msgspec
+
+from app import __version__, machine
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.pools import Pool, open_pool
+from app.db.stores.admissions import AdmissionStore, Claimant
 from app.db.stores.catalog import Catalog
 from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.limits import LimitStore
 from app.db.stores.logs import LogStore
 from app.db.stores.workers import WorkerIdentity
+from app.domain.admission import Host
 from app.domain.budget import POLL_SECONDS
 from app.domain.claims import LeaseId
 from app.loop import Loop
@@ -27,6 +33,7 @@ from app.settings import Settings
 from app.startup import START_AGAIN
 from app.worker.claimer import Claimer
 from app.worker.handlers import HandlerRegistry
+from app.worker.lanes import LaneClaimer
 from app.worker.leases import LeaseKeeper
 from app.worker.loop_watch import LoopWatch
 from app.worker.output import OutputCapture
@@ -106,8 +113,18 @@ def _identity(settings: Settings, *, alone: bool) -> WorkerIdentity:
         version=__version__,
         queues=settings.queues,
         slots=settings.concurrency,
+        labels=settings.labels,
+        cpu_cores=settings.cpu_cores or machine.cpu_cores(),
+        memory_mb=settings.memory_mb or machine.memory_mb(),
         suspects_only=alone,
     )
+
+
+def _admissions(own: Process, identity: WorkerIdentity) -> AdmissionStore:
+    """Return what claims beside limits, for what this worker offers."""
+    host = Host(identity.host, identity.cpu_cores, identity.memory_mb)
+    labels = msgspec.json.encode(identity.labels).decode()
+    return AdmissionStore(own.pool, Claimant(identity.worker_id, host, labels))
 
 
 def compose_worker(
@@ -118,26 +135,19 @@ def compose_worker(
     Its parts call each other; who is called before it exists is called by name.
     """
     executions, catalog, runner = ExecutionStore(own.pool), Catalog(own.pool), Runner(registry)
-    identity, main_loop = _identity(settings, alone=alone), asyncio.get_running_loop()
-
-    def on_lost(lost: set[LeaseId]) -> None:
-        main_loop.call_soon_threadsafe(worker.on_lost, lost)
-
-    leases = LeaseKeeper(
-        own.dsn,
-        worker=identity,
-        lease_seconds=settings.lease_seconds,
-        on_lost=on_lost,
-        on_cut_off=lambda: main_loop.call_soon_threadsafe(own.stop.set),
-    )
+    limits, hints = LimitStore(own.pool), HintSender(own.pool)
+    identity = _identity(settings, alone=alone)
+    leases = _leases(settings, own, identity, on_lost=lambda lost: worker.on_lost(lost))  # noqa: PLW0108
     settler = Settler(
         executions=executions,
         logs=LogStore(own.pool),
+        limits=limits,
         catalog=catalog,
         clock=own.clock,
         leases=leases,
         worker_id=identity.worker_id,
         hint=lambda places: worker.on_hints(places),  # noqa: PLW0108 - not made yet
+        on_freed=lambda: worker.on_freed(),  # noqa: PLW0108
         effects=effects,
         failed_outcome=runner.failed,
     )
@@ -158,6 +168,9 @@ def compose_worker(
         settings,
         own,
         alone=alone,
+        admissions=_admissions(own, identity),
+        hints=hints,
+        wake=lambda: worker.wake(),  # noqa: PLW0108
         executions=executions,
         catalog=catalog,
         pool=pool,
@@ -169,17 +182,36 @@ def compose_worker(
     worker = Worker(
         worker_id=identity.worker_id,
         executions=executions,
+        limits=limits,
         claimer=claimer,
         pool=pool,
         timers=timers,
         settler=settler,
         leases=leases,
-        hints=HintSender(own.pool),
+        hints=hints,
         poll_seconds=POLL_SECONDS,
         grace_seconds=settings.grace_seconds,
         hurry=own.hurry,
     )
     return worker
+
+
+def _leases(
+    settings: Settings, own: Process, identity: WorkerIdentity, *, on_lost: Callable[[set[LeaseId]], None]
+) -> LeaseKeeper:
+    """Return what keeps leases alive from a thread of its own; what it tells is heard on this loop."""
+    main_loop = asyncio.get_running_loop()
+
+    def tell(lost: set[LeaseId]) -> None:
+        main_loop.call_soon_threadsafe(on_lost, lost)
+
+    return LeaseKeeper(
+        own.dsn,
+        worker=identity,
+        lease_seconds=settings.lease_seconds,
+        on_lost=tell,
+        on_cut_off=lambda: main_loop.call_soon_threadsafe(own.stop.set),
+    )
 
 
 def end_with_timeline(own: Process, worker: Worker) -> None:
@@ -227,6 +259,9 @@ def _claimer(
     own: Process,
     *,
     alone: bool,
+    admissions: AdmissionStore,
+    hints: HintSender,
+    wake: Callable[[], None],
     executions: ExecutionStore,
     catalog: Catalog,
     pool: WorkerPool,
@@ -238,6 +273,7 @@ def _claimer(
     if alone:
         return SuspectClaimer(
             executions=executions,
+            admissions=admissions,
             catalog=catalog,
             pool=pool,
             settler=settler,
@@ -249,6 +285,8 @@ def _claimer(
         )
     return Claimer(
         executions=executions,
+        lanes=LaneClaimer(admissions, clock=own.clock, on_cancels=hints.announce_cancel),
+        wake=wake,
         catalog=catalog,
         clock=own.clock,
         pool=pool,

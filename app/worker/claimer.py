@@ -1,9 +1,12 @@
 """Finds ready work and claims it, for as long as there is room."""
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from uuid import UUID
+
+import msgspec
 
 from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
@@ -14,6 +17,7 @@ from app.domain.hints import Place, Ready
 from app.domain.ids import SHARDS
 from app.domain.statuses import Status
 from app.worker.claim_order import ClaimOrder, Turn
+from app.worker.lanes import LaneClaimer
 from app.worker.leases import LeaseKeeper
 from app.worker.marks import LowWaterMarks
 from app.worker.pool import WorkerPool
@@ -35,6 +39,8 @@ class Claimer:
         self,
         *,
         executions: ExecutionStore,
+        lanes: LaneClaimer,
+        wake: Callable[[], None],
         catalog: Catalog,
         clock: DatabaseClock,
         pool: WorkerPool,
@@ -46,6 +52,13 @@ class Claimer:
         lookahead_seconds: float,
     ) -> None:
         self._executions = executions
+        self._lanes = lanes
+        self._wake = wake
+        self._alarm: asyncio.TimerHandle | None = None
+        self._unfinished = False
+        """Somewhere not all lanes have been visited yet."""
+        self._blocked: dict[Place, Ready] = {}
+        """Where limits have left something waiting: what ends here may be what it waits for."""
         self._catalog = catalog
         self._clock = clock
         self._pool = pool
@@ -74,10 +87,11 @@ class Claimer:
         self.starved = self._pool.is_full
         if self.starved and not self._pool.has_room_for_some:
             return False
-        claimed = 0
+        claimed, self._unfinished = 0, False
+        self._lanes.begin()
         for turn in await self._turns():
             claimed += await self._claim(turn)
-        return claimed > 0
+        return claimed > 0 or self._unfinished
 
     def hint(self, places: Iterable[Ready]) -> bool:
         """Take hints of work that this worker serves and that is near; return whether a look is worth it."""
@@ -86,6 +100,14 @@ class Claimer:
         for place in near:
             self._know(place)
         return bool(near)
+
+    def on_freed(self) -> None:
+        """Something counts against its limits no more: look again where they have left something waiting."""
+        if self._blocked:
+            for place in self._blocked.values():
+                self._know(place)
+            self._blocked.clear()
+            self._wake()
 
     def _know(self, place: Ready) -> None:
         known = self._known.get(place.place)
@@ -124,6 +146,9 @@ class Claimer:
         """Claim at one place; return how many."""
         place = turn.place
         is_due = place.due_at <= self._clock.now()
+        if place.limited and not is_due:
+            self._look_at(place)
+            return 0
         room = self._room_for(place, is_due=is_due)
         if room <= 0:
             self.starved = True
@@ -133,10 +158,13 @@ class Claimer:
         limit = min(room, turn.at_most or room, queue.batch_size if queue else room)
         lease_seconds = self._catalog.lease_seconds(place.queue, most=self._lease_seconds)
         before = time.monotonic()
-        claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
+        if is_due and self._lanes.takes(place):
+            claims = await self._claim_by_lane(place, limit=limit, lease_seconds=lease_seconds)
+        else:
+            claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)
+            if len(claims) == limit:
+                self._know(place)
         self._order.note(turn, len(claims))
-        if len(claims) == limit:
-            self._know(place)
         await self._catalog.load_tasks_of(claims)
         for claim in claims:
             self._take(claim, lease_seconds, before)
@@ -145,6 +173,33 @@ class Claimer:
     def _room_for(self, place: Ready, *, is_due: bool) -> int:
         room = self._pool.room_for(place.place)
         return room if is_due or room <= 0 else self._pool.room_ahead(place.queue, self._timers.by_queue())
+
+    async def _claim_by_lane(self, place: Ready, *, limit: int, lease_seconds: float) -> list[Claim]:
+        found = await self._lanes.claim(
+            place, limit=limit, lease_seconds=lease_seconds, mark=self._marks.of(place)
+        )
+        if found.again_at is None:
+            self._blocked[place.place] = place
+        elif found.again_at <= self._clock.now():
+            self._know(place)
+            self._unfinished = True
+        else:
+            self._look_at(msgspec.structs.replace(place, due_at=found.again_at))
+        return found.claims
+
+    def _look_at(self, place: Ready) -> None:
+        """Look at a place when it is due: nothing that comes under limits is leased ahead."""
+        self._know(place)
+        delay = (place.due_at - self._clock.now()).total_seconds()
+        loop = asyncio.get_running_loop()
+        if (
+            self._alarm is None
+            or self._alarm.when() <= loop.time()
+            or self._alarm.when() > loop.time() + delay
+        ):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = loop.call_later(delay, self._wake)
 
     async def _claim_at(self, place: Ready, *, is_due: bool, limit: int, lease_seconds: float) -> list[Claim]:
         if is_due:

@@ -9,8 +9,9 @@ from app.db.clock import DatabaseClock
 from app.db.stores.catalog import Catalog
 from app.db.stores.effects import EffectStore
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
+from app.db.stores.limits import LimitStore
 from app.db.stores.logs import LogStore, StoredLine
-from app.domain.claims import Claim
+from app.domain.claims import Claim, LeaseId
 from app.domain.hints import Ready
 from app.domain.outcomes import Cancelled, Failed, Interrupted, Outcome, Released, Retry, Succeeded
 from app.domain.statuses import Status
@@ -38,16 +39,21 @@ class Settler:
         *,
         executions: ExecutionStore,
         logs: LogStore,
+        limits: LimitStore,
         catalog: Catalog,
         clock: DatabaseClock,
         leases: LeaseKeeper,
         worker_id: UUID,
         hint: Callable[[list[Ready]], None],
+        on_freed: Callable[[], None],
         effects: EffectStore,
         failed_outcome: Callable[[Attempt, BaseException], Outcome],
     ) -> None:
         self._executions = executions
         self._logs = logs
+        self._limits = limits
+        self._on_freed = on_freed
+        self._to_free: list[LeaseId] = []
         self._catalog = catalog
         self._clock = clock
         self._leases = leases
@@ -111,7 +117,14 @@ class Settler:
 
     def forget(self) -> None:
         """Write nothing of what waits: it counts no more."""
-        for rows in (self._lines, self._settlements, self._relaxed, self._failures, self._releases):
+        for rows in (
+            self._lines,
+            self._settlements,
+            self._relaxed,
+            self._failures,
+            self._releases,
+            self._to_free,
+        ):
             rows.clear()
         self._committer.forget()
 
@@ -123,6 +136,7 @@ class Settler:
         relaxed = await self._write(self._relaxed, self._executions.settle_relaxed)
         failed = await self._write(self._failures, self._retry)
         released = await self._write(self._releases, self._executions.release)
+        await self._free()
         return committed or settled or relaxed or failed or released
 
     async def _write_lines(self) -> None:
@@ -147,8 +161,18 @@ class Settler:
     def _end(self, attempt: Attempt, counts: bool) -> None:  # noqa: FBT001 - as the committer calls it
         """What an attempt came to is durable, or another worker's."""
         self._leases.drop(attempt.claim.lease)
+        if attempt.claim.limited:
+            self._to_free.append(attempt.claim.lease)
         if not counts:
             _report_lost(attempt)
+
+    async def _free(self) -> None:
+        """What has ended counts against its limits no more."""
+        batch = self._to_free[:BATCH]
+        if batch:
+            await self._limits.free(batch)
+            del self._to_free[: len(batch)]
+            self._on_freed()
 
     def _fail(self, attempt: Attempt, error: Exception) -> None:
         """Its handler's transaction could not be committed: then it has not completed."""
@@ -157,7 +181,12 @@ class Settler:
     async def _retry(self, rows: list[FailedAttempt]) -> set[UUID]:
         kept = await self._executions.retry(rows, worker_id=self._worker_id)
         claims = [(row.claim, row.due_at) for row in rows if row.claim.execution_id in kept]
-        self._hint([Ready(claim.shard, claim.queue, claim.priority, due_at) for claim, due_at in claims])
+        self._hint(
+            [
+                Ready(claim.shard, claim.queue, claim.priority, due_at, claim.limited)
+                for claim, due_at in claims
+            ]
+        )
         return kept
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from app.db.stores.admissions import AdmissionStore
 from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
 from app.domain.claims import Claim
@@ -32,6 +33,7 @@ class SuspectClaimer:
         self,
         *,
         executions: ExecutionStore,
+        admissions: AdmissionStore,
         catalog: Catalog,
         pool: WorkerPool,
         settler: Settler,
@@ -42,6 +44,7 @@ class SuspectClaimer:
         on_idle: Callable[[], object],
     ) -> None:
         self._executions = executions
+        self._admissions = admissions
         self._catalog = catalog
         self._pool = pool
         self._settler = settler
@@ -66,6 +69,9 @@ class SuspectClaimer:
             self._on_idle()
         return False
 
+    def on_freed(self) -> None:
+        """Something counts against its limits no more: the end of what ran is a reason to look already."""
+
     def hint(self, _places: Sequence[Ready]) -> bool:
         """Hints are of work for any worker."""
         return False
@@ -83,13 +89,18 @@ class SuspectClaimer:
     async def _claim(self, place: Ready) -> bool:
         lease_seconds = self._catalog.lease_seconds(place.queue, most=self._lease_seconds)
         before = time.monotonic()
-        claims = await self._executions.claim_suspect(
-            place, worker_id=self._worker_id, lease_seconds=lease_seconds
-        )
+        claims = await self._claim_at(place, lease_seconds)
         await self._catalog.load_tasks_of(claims)
         for claim in claims:
             self._begin(claim, lease_seconds, before)
         return bool(claims)
+
+    async def _claim_at(self, place: Ready, lease_seconds: float) -> list[Claim]:
+        if place.limited:
+            return (await self._admissions.claim_alone(place, lease_seconds=lease_seconds)).claims
+        return await self._executions.claim_suspect(
+            place, worker_id=self._worker_id, lease_seconds=lease_seconds
+        )
 
     def _begin(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
         log.warning(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.db.notifier import HintSender
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.limits import LimitStore
 from app.domain.claims import LeaseId
 from app.domain.hints import Ready
 from app.domain.statuses import Status
@@ -34,6 +35,7 @@ class Worker:
         *,
         worker_id: UUID,
         executions: ExecutionStore,
+        limits: LimitStore,
         claimer: Claimer | SuspectClaimer,
         pool: WorkerPool,
         timers: Timers,
@@ -46,6 +48,7 @@ class Worker:
     ) -> None:
         self._worker_id = worker_id
         self._executions = executions
+        self._limits = limits
         self._claimer = claimer
         self._pool = pool
         self._timers = timers
@@ -121,6 +124,10 @@ class Worker:
         if self._claimer.starved:
             self._claiming.wake()
 
+    def on_freed(self) -> None:
+        """Something counts against its limits no more: others may begin."""
+        self._claimer.on_freed()
+
     def on_ended(self) -> None:
         """An attempt has ended: settle it."""
         self._settling.wake()
@@ -156,8 +163,9 @@ class Worker:
         claims = await self._timers.take_back() + self._pool.take_back()
         try:
             released = await self._executions.release(claims)
+            await self._limits.free([claim.lease for claim in claims if claim.limited])
             self._hints.announce(
-                Ready(claim.shard, claim.queue, claim.priority, claim.due_at)
+                Ready(claim.shard, claim.queue, claim.priority, claim.due_at, claim.limited)
                 for claim in claims
                 if claim.execution_id in released
             )

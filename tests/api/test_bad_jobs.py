@@ -70,7 +70,7 @@ FIELDS = (
     | fields("parameters", [None, [], "x", 1, True])
     | fields("tags", [None, {}, "a", 1, ["a"] * 51])
     | fields("tags", [["a", bad] for bad in NO_TAG], pointer="/tags/1")
-    | fields("overlap", ["skip", "Allow", "", 1, None])
+    | fields("overlap", ["never", "Allow", "", 1, None])
     | fields("stauts", [1])
     | fields("job_id", ["01a2286f-8f81-7fe3-8426-ba3624ec9a73"])
     | fields("a/b~c", [1], pointer="/a~1b~0c")

@@ -19,6 +19,13 @@ RESOURCES = {
     "retry_delay_seconds": 0.25,
     "retry_max_delay_seconds": 90.0,
 }
+NO_LIMITS = {
+    "labels": {},
+    "concurrency": None,
+    "concurrency_key": None,
+    "concurrency_limit": None,
+    "rate_limit": None,
+}
 DEFAULT_RESOURCES = {
     "cpu_cores": 0.0,
     "memory_mb": 0,
@@ -51,6 +58,7 @@ async def test_the_least_that_makes_a_task_and_what_it_gets_by_default(site: Sit
         "failure_rules": [],
         "queue": "general",
         "priority": 2,
+        **NO_LIMITS,
         "created_by": "oscar",
         "version": 1,
     }
@@ -75,6 +83,11 @@ async def test_a_task_with_everything_reads_back_as_it_was_sent(site: Site) -> N
         ],
         "queue": "critical",
         "priority": 1,
+        "labels": {"gpu": "a100"},
+        "concurrency": 4,
+        "concurrency_key": "tenant:{{parameters.n}}",
+        "concurrency_limit": 2,
+        "rate_limit": {"per_second": 2.5, "burst": 10},
     }
 
     answer = await site.post("/tasks", body)
@@ -120,6 +133,7 @@ async def test_put_replaces_all_and_patch_only_what_it_names(site: Site) -> None
         "failure_rules": [],
         "queue": "general",
         "priority": 2,
+        **NO_LIMITS,
         "created_by": "oscar",
         "version": 3,
     }

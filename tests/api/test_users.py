@@ -43,7 +43,7 @@ async def test_a_user_reads_back_as_it_was_made(site: Site) -> None:
     assert answer.json() == made
     assert answer.headers["ETag"] == '"1"'
     assert made["role"] == "viewer"
-    assert made["job_quotas"] == {"max_concurrent_jobs": 3, "max_jobs_per_hour": None}
+    assert made["job_quotas"] == {"max_concurrent_jobs": 3, "max_jobs_per_hour": None, "rate_limit": None}
     assert made["notification_preferences"] == {
         "on_success": True,
         "on_failure": True,
@@ -59,7 +59,7 @@ async def test_a_user_that_says_nothing_is_an_operator_without_limits(site: Site
     made = await create(site, "plain")
 
     assert (made["name"], made["role"], made["email"]) == ("plain", "operator", None)
-    assert made["job_quotas"] == {"max_concurrent_jobs": None, "max_jobs_per_hour": None}
+    assert made["job_quotas"] == {"max_concurrent_jobs": None, "max_jobs_per_hour": None, "rate_limit": None}
 
 
 async def test_an_id_is_given_once(site: Site) -> None:
@@ -151,7 +151,7 @@ async def test_a_patch_changes_what_it_names(site: Site) -> None:
     assert changed.headers["ETag"] == '"2"'
     found = changed.json()
     assert (found["name"], found["email"], found["role"]) == ("Pat", "p@example.com", "operator")
-    assert found["job_quotas"] == {"max_concurrent_jobs": None, "max_jobs_per_hour": 10}
+    assert found["job_quotas"] == {"max_concurrent_jobs": None, "max_jobs_per_hour": 10, "rate_limit": None}
     assert found["notification_preferences"]["on_retry"] is True
     assert found["notification_preferences"]["channels"] == CHANNELS["channels"]
 

@@ -115,7 +115,7 @@ async def test_queues_zone_aliases_and_orders_to_workers_stand_in_it(pool: Pool,
     await queues.create(QueueRequest(queue="night"), by=ADA)
     await queues.change("night", QueuePatch(priority=1), by=ADA, if_version=None)
     await queues.pause("night", reason="freeze", until=None, by=ADA)
-    beat: Any = (worker_id, "ant", 7, "1", [], 4, 0, False, False, None, False)
+    beat: Any = (worker_id, "ant", 7, "1", [], 4, 0, False, False, None, False, "{}", 2.0, 1024)
     await pool.fetch(load("heartbeat"), *beat)
     await FleetStore(engine).drain(worker_id, by=ADA)
     await pool.fetch(load("heartbeat"), *beat)
@@ -134,7 +134,7 @@ async def test_queues_zone_aliases_and_orders_to_workers_stand_in_it(pool: Pool,
 
 
 async def test_a_worker_that_drains_by_itself_was_told_by_nobody(pool: Pool) -> None:
-    beat: list[Any] = [uuid4(), "ant", 7, "1", [], 4, 0, False, False, None, False]
+    beat: list[Any] = [uuid4(), "ant", 7, "1", [], 4, 0, False, False, None, False, "{}", 2.0, 1024]
     await pool.fetch(load("heartbeat"), *beat)
     beat[7] = True
     await pool.fetch(load("heartbeat"), *beat)

@@ -1,7 +1,9 @@
 """What an execution is said to wait for is what the claim decides by."""
 
+from collections import ChainMap
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import combinations as combinations_of
 from itertools import product
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,7 +15,9 @@ from app.db.clock import DatabaseClock
 from app.db.pools import Pool
 from app.db.reads.explanations import ExplanationReads
 from app.db.reads.paces import PaceReads
+from app.db.stores.admissions import AdmissionStore, Claimant
 from app.db.stores.executions import ExecutionStore
+from app.domain.admission import Host
 from app.domain.errors import NotFound
 from app.domain.explanation import Explanation, Pause, ReasonCode, Situation, explain
 from app.domain.hints import Ready
@@ -218,12 +222,120 @@ async def test_what_has_ended_waits_for_nothing(pool: Pool, explanations: Explan
         await explanations.get(new_execution_id(job_id, int(NOW.timestamp() * 1_000_000)))
 
 
+LIMITS: list[tuple[ReasonCode, dict[str, Any]]] = [
+    (ReasonCode.USER_QUOTA, {"user_id": "ada"}),
+    (ReasonCode.QUEUE_CONCURRENCY, {"queue": "narrow"}),
+    (ReasonCode.TASK_CONCURRENCY, {"task_id": "single"}),
+    (ReasonCode.KEY_CONCURRENCY, {"concurrency_key": "a"}),
+    (ReasonCode.RATE_LIMITED, {"queue": "slow"}),
+    (ReasonCode.NO_WORKER_FOR_LABELS, {"task_id": "train"}),
+    (ReasonCode.NO_CAPACITY, {"task_id": "heavy"}),
+]
+"""What each reason takes to hold; what is under way takes all of each limit."""
+
+
+async def _limits_that_are_used_up(pool: Pool) -> None:
+    await make_task(pool)
+    await make_task(pool, "single", concurrency=1)
+    await make_task(pool, "train", labels='{"gpu": "a100"}')
+    await make_task(pool, "heavy", cpu_cores=1.5)
+    await insert(
+        pool,
+        "users",
+        [
+            {"user_id": "ada", "name": "ada", "role": "operator", "max_concurrent_jobs": 1},
+            {"user_id": "bob", "name": "bob", "role": "operator", "max_concurrent_jobs": 100},
+        ],
+    )
+    await insert(pool, "queues", [{"queue": "narrow", "max_concurrency": 1}])
+    await insert(pool, "queues", [{"queue": "slow", "rate_per_second": 0.01, "rate_burst": 1}])
+    await pool.execute("INSERT INTO onthedot.rate_buckets VALUES ('queue:slow', 0, now())")
+    running = await make_execution(pool, status=Status.RUNNING)
+    keys = [("user:ada", 0), ("queue:narrow", 0), ("task:single", 0), ("key:a", 0), ("host:here", 1)]
+    rows = [
+        {
+            "key": key,
+            "execution_id": running,
+            "shard": shard_of(running),
+            "lease_epoch": 1,
+            "cpu_cores": float(cores),
+        }
+        for key, cores in keys
+    ]
+    await insert(pool, "limit_holders", rows)
+    await _work(pool, slots=100, cpu_cores=2.0, memory_mb=1000)
+
+
+async def test_the_claim_beside_limits_takes_exactly_what_is_said_to_be_runnable(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await _limits_that_are_used_up(pool)
+    combinations = [
+        reasons for size in range(4) for reasons in combinations_of(range(len(LIMITS)), size) if _fit(reasons)
+    ]
+    usual = {"limited": True, "user_id": "bob", "due_in_seconds": -1.0}
+    columns = [dict(ChainMap(*(LIMITS[i][1] for i in chosen), usual)) for chosen in combinations]
+    made = await make_executions(pool, columns)
+    found = [await explanations.get(one) for one in made]
+
+    for chosen, one in zip(combinations, found, strict=True):
+        assert {reason.code for reason in one.reasons if reason.code is not ReasonCode.BEHIND_OTHERS} == {
+            LIMITS[i][0] for i in chosen
+        }
+        assert one.runnable == (not chosen)
+    taken = await _admitted(pool, made)
+    assert taken == {one for one, said in zip(made, found, strict=True) if said.runnable} != set()
+
+
+async def test_who_holds_a_quota_and_when_a_rate_lets_more_begin_is_told(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await _limits_that_are_used_up(pool)
+    holder = await pool.fetchval("SELECT execution_id FROM onthedot.limit_holders LIMIT 1")
+    quota = await explanations.get(await make_execution(pool, limited=True))
+    rate = await explanations.get(await make_execution(pool, limited=True, user_id="bob", queue="slow"))
+
+    assert quota.reasons[0].detail == f"The user ada has 1 of 1 under way: {holder}."
+    assert (quota.reasons[0].link, quota.reasons[0].since is not None) == ("/api/v1/users/ada", True)
+    assert rate.reasons[0].detail.startswith("The queue slow may begin 0.01 a second: the next one at 20")
+
+
+async def test_an_execution_that_must_not_overlap_names_the_one_under_way(
+    pool: Pool, explanations: ExplanationReads
+) -> None:
+    await make_task(pool)
+    job_id = await make_job(pool, overlap="queue")
+    running = await make_execution(pool, job_id=job_id, status=Status.RUNNING, run_key="1")
+    row = {"key": f"job:{job_id}", "execution_id": running, "shard": shard_of(running), "lease_epoch": 1}
+    await insert(pool, "limit_holders", [row])
+    found = await explanations.get(await make_execution(pool, job_id=job_id, limited=True, overlap="queue"))
+
+    assert found.reasons[0].code is ReasonCode.OVERLAP
+    assert str(running) in found.reasons[0].detail
+
+
+def _fit(chosen: tuple[int, ...]) -> bool:
+    """Tell whether one execution can have all of these: it has one queue and one task."""
+    columns = [column for i in chosen for column in LIMITS[i][1]]
+    return len(columns) == len(set(columns))
+
+
+async def _admitted(pool: Pool, made: list[UUID]) -> set[UUID]:
+    claimant = Claimant(uuid4(), Host("here", 2.0, 1000), "{}")
+    store, taken, now = AdmissionStore(pool, claimant), set(), await now_of(pool)
+    for shard, queue in product({shard_of(one) for one in made}, ("general", "narrow", "slow")):
+        place = Ready(shard, queue, 2, now, limited=True)
+        found = await store.claim_oldest(place, limit=500, lease_seconds=30, mark=START)
+        taken |= {claim.execution_id for claim in found.claims}
+    return taken
+
+
 def situation(**columns: Any) -> Situation:
     """Return one that nothing keeps from running."""
     usual: dict[str, Any] = {
         "now": NOW, "job_id": UUID(int=1), "queue": "general", "status": Status.PENDING, "due_at": NOW,
         "is_ready": True, "is_early": False, "held": False, "worker_deaths": 0, "cancel_requested_at": None,
-        "expires_at": None, "is_expired": False,
+        "expires_at": None, "is_expired": False, "limits": [],
         "job_pause": None, "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
     }  # fmt: skip
     return Situation(**usual | columns)

@@ -7,6 +7,7 @@ from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.pools import Pool
 from app.db.stores.executions import ExecutionStore
+from app.db.stores.limits import LimitStore
 from app.maintenance.reaper import Reaper
 from tests.factories import make_execution, make_task
 from tests.polling import eventually
@@ -17,7 +18,11 @@ LEASE_SECONDS = 0.4
 def reaper(pool: Pool, clock: DatabaseClock) -> Reaper:
     """Return the loop under test."""
     return Reaper(
-        executions=ExecutionStore(pool), hints=HintSender(pool), clock=clock, lease_seconds=LEASE_SECONDS
+        executions=ExecutionStore(pool),
+        limits=LimitStore(pool),
+        hints=HintSender(pool),
+        clock=clock,
+        lease_seconds=LEASE_SECONDS,
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.db.tables import executions
 from app.domain.ids import SHARDS, new_execution_id, uuid7
 from app.domain.statuses import LEASED, Status
 from tests.factories import FAILURE, execution_row, insert, make_job, make_task, now_of
@@ -111,6 +112,9 @@ class Subject(NamedTuple):
         await insert(pool, "executions", [row])
 
 
+_COLUMNS = ", ".join(column.name for column in executions.columns if column.computed is None)
+
+
 class Bed:
     """Where one execution is made anew before each order, and looked at after it."""
 
@@ -130,7 +134,9 @@ class Bed:
         """Make the execution as it was kept."""
         shard, execution_id = self._subject.shard, self._subject.execution_id
         await self._monitor.execute("DELETE FROM onthedot.executions WHERE shard = $1", shard)
-        await self._monitor.execute("INSERT INTO onthedot.executions SELECT * FROM pristine")
+        await self._monitor.execute(
+            f"INSERT INTO onthedot.executions ({_COLUMNS}) SELECT {_COLUMNS} FROM pristine"  # noqa: S608 - ours
+        )
         if self._has_left_rows:
             for table in ("execution_history", "attempts"):
                 delete = f"DELETE FROM onthedot.{table} WHERE execution_id = $1"  # noqa: S608 - one of these two

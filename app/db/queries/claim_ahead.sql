@@ -1,7 +1,7 @@
 -- claim_ahead: lease up to $4 executions of one shard, queue and priority that fall due within the look-ahead.
 -- They become SCHEDULED, are armed shortly before their instant (arm.sql) and fire from the worker's timer.
 -- $1 shard (int2), $2 queue (text), $3 priority (int2), $4 limit (int4), $5 worker_id (uuid), $6 lease in seconds (float8), $7 look-ahead in seconds (float8)
--- index: executions_ready (queue, priority, due_at)
+-- index: executions_ready (queue, priority, limited, due_at)
 -- AS MATERIALIZED, = ANY (ARRAY(…)) and LEFT JOIN: as in claim_due.sql
 WITH due AS MATERIALIZED (
     SELECT execution_id
@@ -9,6 +9,7 @@ WITH due AS MATERIALIZED (
      WHERE shard = $1 AND queue = $2 AND priority = $3
        AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2 AND cancel_requested_at IS NULL
        AND (expires_at IS NULL OR expires_at > now() OR attempt_number > 0)
+       AND NOT limited
        AND due_at > now() AND due_at <= now() + make_interval(secs => $7::float8)
        AND NOT EXISTS (SELECT FROM onthedot.queues AS q
                         WHERE q.queue = $2 AND q.paused_at IS NOT NULL

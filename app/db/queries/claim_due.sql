@@ -1,7 +1,7 @@
 -- claim_due: take up to $4 due executions of one shard, queue and priority, oldest first, and begin their leases.
 -- $1 shard (int2), $2 queue (text), $3 priority (int2), $4 limit (int4), $5 worker_id (uuid), $6 lease in seconds (float8),
 -- $7 low-water mark (timestamptz): nothing ready is due before it (app/worker/marks.py)
--- index: executions_ready (queue, priority, due_at). It has no suspects: what ends workers is claimed by claim_suspect.sql.
+-- index: executions_ready (queue, priority, limited, due_at). It has no suspects: what ends workers is claimed by claim_suspect.sql.
 -- AS MATERIALIZED: a nested loop over the LIMIT could lock, and so hide, more rows than asked for.
 -- = ANY (ARRAY(…)): joined with `due`, a large claim would hash it against a scan of the whole partition.
 -- LEFT JOIN: an execution whose task is gone is claimed too and fails visibly, instead of waiting for ever.
@@ -11,6 +11,7 @@ WITH due AS MATERIALIZED (
      WHERE shard = $1 AND queue = $2 AND priority = $3
        AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2 AND cancel_requested_at IS NULL
        AND (expires_at IS NULL OR expires_at > now() OR attempt_number > 0)
+       AND NOT limited
        AND due_at >= $7::timestamptz AND due_at <= now()
        AND NOT EXISTS (SELECT FROM onthedot.queues AS q
                         WHERE q.queue = $2 AND q.paused_at IS NOT NULL

@@ -8,6 +8,7 @@ WITH due AS MATERIALIZED (
       FROM onthedot.executions
      WHERE shard = $1 AND queue = $2 AND priority = $3
        AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths >= 2 AND cancel_requested_at IS NULL
+       AND NOT limited
        AND (expires_at IS NULL OR expires_at > now() OR attempt_number > 0)
        AND due_at <= now()
        AND NOT EXISTS (SELECT FROM onthedot.queues AS q

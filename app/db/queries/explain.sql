@@ -1,18 +1,18 @@
 -- explain: why one live execution waits: what each clause of the claim says of it, what lies around, and who is ahead.
 -- $1 shard (int2), $2 execution_id (uuid), $3 most executions ahead to count (int4), $4 a worker's silence in seconds
 -- after which it counts as none (float8)
--- index: primary keys; audit_log_target; executions_ready (queue, priority, due_at), a scan a priority that ends at $3.
+-- index: primary keys; audit_log_target; executions_ready (queue, priority, limited, due_at), two scans a priority that ends at $3.
 -- Free is what others have not reserved (domain/slots.py); that those may use their own already is left out.
 -- What is claimed before it: ready rows of its queue that are more urgent, or as urgent and due before.
 WITH asked AS MATERIALIZED (
-    SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, cancel_requested_at,
+    SELECT shard, execution_id, job_id, queue, priority, status, due_at, held, limited, cancel_requested_at,
            worker_deaths, status IN ('PENDING', 'RETRYING') AS is_ready, due_at > now() AS is_early,
            CASE WHEN attempt_number = 0 THEN expires_at END AS expires_at,
            (attempt_number = 0 AND expires_at <= now()) IS TRUE AS is_expired
       FROM onthedot.executions
      WHERE shard = $1 AND execution_id = $2
 )
-SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.worker_deaths, a.is_ready, a.is_early,
+SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.limited, a.cancel_requested_at, a.worker_deaths, a.is_ready, a.is_early,
        a.expires_at, a.is_expired,
        j.job_id IS NOT NULL AS job_paused, j.pause_reason AS job_paused_reason, j.paused_until AS job_paused_until,
        pausing.at AS job_paused_at, pausing.actor AS job_paused_by,
@@ -43,10 +43,11 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.cancel_requested_at, a.w
        SELECT count(*)::int4 AS ahead
          FROM (SELECT 1
                  FROM (VALUES (0::int2), (1::int2), (2::int2), (3::int2)) AS l (priority)
+                CROSS JOIN (VALUES (false), (true)) AS k (limited)
                 CROSS JOIN LATERAL (
                       SELECT e.due_at
                         FROM onthedot.executions AS e
-                       WHERE e.queue = a.queue AND e.priority = l.priority
+                       WHERE e.queue = a.queue AND e.priority = l.priority AND e.limited = k.limited
                          AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
                          AND e.due_at < CASE WHEN l.priority < a.priority THEN now() ELSE a.due_at END
                        ORDER BY e.due_at

@@ -1,14 +1,15 @@
 -- late_waiting: executions that wait and should have begun by the promise of their queue, the longest overdue first.
 -- $1 most to count (int4), $2 how many to return (int4)
--- index: executions_ready (queue, priority, due_at), the head of each queue and priority; executions_suspects
+-- index: executions_ready (queue, priority, limited, due_at), the head of each queue and priority; executions_suspects
 WITH late AS MATERIALIZED (
     SELECT e.*
       FROM onthedot.queues AS q
      CROSS JOIN (VALUES (0::int2), (1::int2), (2::int2), (3::int2)) AS l (priority)
+     CROSS JOIN (VALUES (false), (true)) AS k (limited)
      CROSS JOIN LATERAL (
            SELECT shard, execution_id, job_id, task_id, queue, due_at
              FROM onthedot.executions AS e
-            WHERE e.queue = q.queue AND e.priority = l.priority AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
+            WHERE e.queue = q.queue AND e.priority = l.priority AND e.limited = k.limited AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
               AND e.worker_deaths < 2
               AND e.due_at < now() - make_interval(secs => coalesce(q.max_delay_ms, 2000) / 1000.0)
             ORDER BY e.due_at

@@ -27,11 +27,11 @@ WITH lapsed AS MATERIALIZED (
      WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM lapsed))
        AND e.execution_id = lapsed.execution_id
     RETURNING e.shard, e.execution_id, e.attempt_number, lapsed.lease_epoch, lapsed.worker_id, e.started_at,
-              e.error, e.queue, e.priority, e.due_at, e.worker_deaths
+              e.error, e.queue, e.priority, e.due_at, e.worker_deaths, e.limited
 ), noted AS (
     INSERT INTO onthedot.attempts
            (shard, execution_id, attempt_number, lease_epoch, worker_id, started_at, ended_at, outcome, error)
     SELECT shard, execution_id, attempt_number, lease_epoch, worker_id, started_at, now(), 'lost', error
       FROM freed
 )
-SELECT execution_id, queue, priority, due_at, worker_deaths FROM freed
+SELECT execution_id, queue, priority, due_at, worker_deaths, limited FROM freed

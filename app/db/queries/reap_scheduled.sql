@@ -15,4 +15,4 @@ UPDATE onthedot.executions AS e
        due_at = greatest(e.due_at, now()), lease_epoch = e.lease_epoch + 1,
        worker_id = NULL, lease_expires_at = NULL, claimed_at = NULL
  WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM lapsed))
-RETURNING e.execution_id, e.queue, e.priority, e.due_at
+RETURNING e.execution_id, e.queue, e.priority, e.due_at, e.limited

@@ -17,10 +17,15 @@ UPDATE onthedot.executions AS e
                          ELSE e.expires_at END,
        queue = q.queue, priority = coalesce(j.priority, t.priority), parameters = j.parameters,
        parameters_checked = j.parameters_checked,
-       timeout_seconds = j.timeout_seconds, max_attempts = 1 + coalesce(j.max_retries, t.max_retries, q.max_retries)
+       timeout_seconds = j.timeout_seconds, max_attempts = 1 + coalesce(j.max_retries, t.max_retries, q.max_retries),
+       limited = t.limited OR coalesce(u.limited, false) OR q.limited OR j.concurrency_key IS NOT NULL OR j.overlap <> 'allow',
+       concurrency_key = CASE WHEN coalesce(j.concurrency_key, t.concurrency_key) IS NOT NULL
+                              THEN onthedot.render_key(coalesce(j.concurrency_key, t.concurrency_key), j.parameters) END,
+       concurrency_limit = coalesce(j.concurrency_limit, t.concurrency_limit), overlap = j.overlap
   FROM onthedot.jobs AS j
   JOIN onthedot.tasks AS t ON t.task_id = j.task_id
   JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)
+  LEFT JOIN onthedot.users AS u ON u.user_id = j.user_id
  WHERE e.shard = $1 AND e.job_id = $2 AND j.shard = $1 AND j.job_id = $2
    AND e.status IN ('PENDING', 'SCHEDULED') AND e.attempt_number = 0
-RETURNING e.queue, e.priority, e.due_at
+RETURNING e.queue, e.priority, e.due_at, e.limited

@@ -8,15 +8,24 @@
 INSERT INTO onthedot.executions
        (shard, execution_id, job_id, user_id, task_id, queue, priority, status, trigger, run_key, retried_from,
         scheduled_time, due_at, first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, batch_id,
-        worker_deaths, expires_at)
+        worker_deaths, expires_at, limited, concurrency_key,
+        concurrency_limit, overlap)
 SELECT h.shard, $3::uuid, h.job_id, h.user_id, h.task_id, h.queue, h.priority, 'PENDING', 'retry', $3::uuid::text,
        h.execution_id, $4::timestamptz, greatest($4::timestamptz, now()), greatest($4::timestamptz, now()),
        h.parameters, j.parameters_checked AND h.parameters = j.parameters, h.timeout_seconds,
        h.max_attempts - h.worker_deaths + d.worker_deaths, h.batch_id, d.worker_deaths,
-       onthedot.start_deadline(greatest($4::timestamptz, now()), j.expires_after_seconds)
+       onthedot.start_deadline(greatest($4::timestamptz, now()), j.expires_after_seconds),
+       coalesce(t.limited, false) OR coalesce(u.limited, false) OR coalesce(q.limited, false)
+       OR j.concurrency_key IS NOT NULL OR j.overlap <> 'allow',
+       CASE WHEN coalesce(j.concurrency_key, t.concurrency_key) IS NOT NULL
+            THEN onthedot.render_key(coalesce(j.concurrency_key, t.concurrency_key), h.parameters) END,
+       coalesce(j.concurrency_limit, t.concurrency_limit), j.overlap
   FROM onthedot.execution_history AS h
  CROSS JOIN LATERAL (SELECT (CASE WHEN h.worker_deaths >= 4 THEN 2 ELSE 0 END)::int2 AS worker_deaths) AS d
   JOIN onthedot.jobs AS j ON j.shard = h.shard AND j.job_id = h.job_id
+  LEFT JOIN onthedot.tasks AS t ON t.task_id = h.task_id
+  LEFT JOIN onthedot.users AS u ON u.user_id = h.user_id
+  LEFT JOIN onthedot.queues AS q ON q.queue = h.queue
  WHERE h.shard = $1 AND h.execution_id = $2
    FOR KEY SHARE OF j
-RETURNING queue, priority, due_at, user_id
+RETURNING queue, priority, due_at, limited, user_id

@@ -1,7 +1,7 @@
 -- suspects: executions that are ready and have ended, or stopped, two workers or more; the most urgent first.
 -- $1 queues served (text[]; empty: all), $2 how many (int4)
 -- index: executions_suspects (due_at), which holds next to nothing
-SELECT e.shard, e.queue, e.priority, e.due_at
+SELECT e.shard, e.queue, e.priority, e.due_at, e.limited
   FROM onthedot.executions AS e
  WHERE e.worker_deaths >= 2 AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held
    AND e.cancel_requested_at IS NULL AND e.due_at <= now()

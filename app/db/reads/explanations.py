@@ -8,9 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.db.clock import DatabaseClock
 from app.db.queries import load
 from app.db.reads.executions import ExecutionReads
+from app.db.reads.limit_situations import limits_in_the_way
 from app.db.reads.paces import PaceReads
 from app.db.reads.workers import STALE_AFTER
-from app.domain.explanation import MOST_AHEAD, Explanation, Pause, Situation, explain
+from app.domain.explanation import MOST_AHEAD, Explanation, Pause, Reason, Situation, explain
 from app.domain.ids import shard_of
 from app.domain.statuses import FINAL, Status
 
@@ -36,7 +37,13 @@ class ExplanationReads:
             return Explanation(status=execution.status, runnable=False, reasons=[])
         pace = (await self._paces.paces(PACE_WINDOW_SECONDS)).queues.get(row["queue"])
         ended_per_second = pace.completed_per_second + pace.failed_per_second if pace else 0.0
-        return explain(self._situation(row, ended_per_second))
+        return explain(self._situation(row, ended_per_second, await self._limits(row, execution_id)))
+
+    async def _limits(self, row: RowMapping, execution_id: UUID) -> list[Reason]:
+        if not row["is_ready"] or not row["limited"]:
+            return []
+        async with self._engine.connect() as connection:
+            return await limits_in_the_way(connection, execution_id, self._clock)
 
     async def _row(self, execution_id: UUID) -> RowMapping | None:
         parameters = (shard_of(execution_id), execution_id, MOST_AHEAD, STALE_AFTER.total_seconds())
@@ -44,7 +51,7 @@ class ExplanationReads:
             found = await connection.exec_driver_sql(load("explain"), parameters)
             return found.mappings().one_or_none()
 
-    def _situation(self, row: RowMapping, ended_per_second: float) -> Situation:
+    def _situation(self, row: RowMapping, ended_per_second: float, limits: list[Reason]) -> Situation:
         return Situation(
             now=self._clock.now(),
             job_id=row["job_id"],
@@ -58,6 +65,7 @@ class ExplanationReads:
             cancel_requested_at=row["cancel_requested_at"],
             expires_at=row["expires_at"],
             is_expired=row["is_expired"],
+            limits=limits,
             job_pause=_pause(row, "job") if row["job_paused"] else None,
             queue_pause=_pause(row, "queue") if row["queue_paused_at"] is not None else None,
             workers=row["workers"],

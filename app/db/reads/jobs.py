@@ -58,6 +58,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     schedule: ScheduleView
     parameters: dict[str, Any]
     overlap: str
+    concurrency_key: str | None
+    concurrency_limit: int | None
     queue: str | None
     priority: int | None
     max_retries: int | None

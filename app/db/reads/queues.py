@@ -12,6 +12,7 @@ from app.db.reads.paces import PaceReads, Quantiles, QueueLoad
 from app.db.tables import queues
 from app.db.transactions import Transaction
 from app.domain.errors import NotFound
+from app.domain.limits import RateLimit, rate_limit
 from app.domain.queues import Durability
 
 LATENESS_WINDOW_SECONDS = 300
@@ -38,6 +39,8 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability
     reserved_slots: int
     interruptible: bool
+    max_concurrency: int | None
+    rate_limit: RateLimit | None
     paused: PauseView | None
     """Null while it is not paused."""
     depth: int
@@ -95,6 +98,8 @@ def _definitions() -> Select[Any]:
 
 def _view(row: Row[Any], load: QueueLoad, lateness: Quantiles) -> QueueView:
     values = dict(row._mapping)
+    del values["limited"]
+    values["rate_limit"] = rate_limit(values)
     pause = PauseView(
         by=values.pop("paused_by"),
         at=values.pop("paused_at"),

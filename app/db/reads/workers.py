@@ -51,6 +51,9 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """It was begun by another worker, for executions that must run alone."""
     slots: int
     running: int
+    cpu_cores: float | None
+    """Cores of its host that work there may take in all."""
+    memory_mb: int | None
     state: WorkerState
     heartbeat_at: datetime
     started_at: datetime

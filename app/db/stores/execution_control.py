@@ -81,7 +81,7 @@ class ExecutionControl:
             await count_created(connection, row["user_id"])
             after = {"execution_id": new_id}
             await note_action(connection, "execution.retry", execution_id, after=after)
-            return Ready(shard, row["queue"], row["priority"], row["due_at"])
+            return Ready(shard, row["queue"], row["priority"], row["due_at"], row["limited"])
 
 
 async def _cancel(

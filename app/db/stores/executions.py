@@ -104,7 +104,9 @@ class ExecutionStore:
         self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float, mark: datetime
     ) -> list[Claim]:
         """Take up to `limit` executions that are due, at `mark` or later; they are RUNNING from now on."""
-        rows = await self._pool.fetch(load("claim_due"), *place.place, limit, worker_id, lease_seconds, mark)
+        rows = await self._pool.fetch(
+            load("claim_due"), *_where(place), limit, worker_id, lease_seconds, mark
+        )
         return [Claim(*row) for row in rows]
 
     async def claim_ahead(
@@ -113,7 +115,7 @@ class ExecutionStore:
         """Lease up to `limit` executions that fall due within the look-ahead; they are SCHEDULED."""
         rows = await self._pool.fetch(
             load("claim_ahead"),
-            *place.place,
+            *_where(place),
             limit,
             worker_id,
             lease_seconds,
@@ -127,8 +129,8 @@ class ExecutionStore:
         return [Ready(*row) for row in rows]
 
     async def claim_suspect(self, place: Ready, *, worker_id: UUID, lease_seconds: float) -> list[Claim]:
-        """Take one execution, at most, that must run alone; it is RUNNING from now on."""
-        rows = await self._pool.fetch(load("claim_suspect"), *place.place, worker_id, lease_seconds)
+        """Take one execution without limits, at most, that must run alone; it is RUNNING from now on."""
+        rows = await self._pool.fetch(load("claim_suspect"), *_where(place), worker_id, lease_seconds)
         return [Claim(*row) for row in rows]
 
     async def arm(self, claims: Iterable[Claim]) -> dict[LeaseId, int]:
@@ -210,7 +212,10 @@ class ExecutionStore:
         )
         cancelled = await fetch_making_partitions(self._pool, load("reap_cancelled"), shard, limit)
         for_all = [row for row in again if not is_suspect(row["worker_deaths"])]
-        ready = [Ready(shard, row["queue"], row["priority"], row["due_at"]) for row in (*ahead, *for_all)]
+        ready = [
+            Ready(shard, row["queue"], row["priority"], row["due_at"], row["limited"])
+            for row in (*ahead, *for_all)
+        ]
         return Reaped(len(ahead) + len(again) + len(ended) + len(cancelled), ready)
 
 
@@ -237,6 +242,10 @@ async def renew(connection: Connection, leases: Iterable[Lease]) -> Renewal:
             still = await connection.fetch(load("held_leases"), shard, ids, epochs)
             lost |= missing - {LeaseId(*row) for row in still}
     return Renewal(prolonged, lost)
+
+
+def _where(place: Ready) -> tuple[int, str, int]:
+    return place.shard, place.queue, place.priority
 
 
 def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:

@@ -42,7 +42,7 @@ _MUTABLE = (
     "name", "tags", "schedule_type", "expression", "scheduled_time", "every_seconds", "timezone",
     "timezone_requested", "gap", "fold", "starts_at", "ends_at", "misfire", "misfire_grace_seconds", "overlap",
     "parameters", "queue", "priority", "max_retries", "timeout_seconds", "is_active", "pause_reason", "paused_until",
-    "expires_after_seconds",
+    "expires_after_seconds", "concurrency_key", "concurrency_limit",
 )  # fmt: skip
 """Columns in the order of the parameters of `change_job.sql`."""
 

@@ -26,6 +26,7 @@ class Lane(NamedTuple):
 
     queue: str
     priority: int
+    limited: bool
 
 
 class NewBatch(msgspec.Struct, frozen=True):
@@ -151,11 +152,11 @@ async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> _Inserted:
     rows: list[asyncpg.Record] = await connection.fetch(load("create_jobs"), document)
     return _Inserted(
         {
-            job_id: Lane(queue, priority) if queue else None
-            for job_id, queue, priority, limited in rows
-            if not limited
+            job_id: Lane(*lane) if lane[0] else None
+            for job_id, is_uncounted, *lane in rows
+            if not is_uncounted
         },
-        {row["job_id"] for row in rows if row["is_limited"]},
+        {row["job_id"] for row in rows if row["is_uncounted"]},
     )
 
 

@@ -14,6 +14,7 @@ from app.db.tables import queues
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.domain.limits import rate_columns
 from app.domain.queues import QueuePatch, QueueRequest
 
 
@@ -50,7 +51,9 @@ class QueueStore:
         """Store a new queue. Raises `Conflict` where the name is taken."""
         async with acting(self._engine, by, within) as connection:
             try:
-                await connection.execute(insert(queues).values(**msgspec.structs.asdict(request)))
+                await connection.execute(
+                    insert(queues).values(**rate_columns(msgspec.structs.asdict(request)))
+                )
             except IntegrityError:
                 raise Conflict(f"there is a queue {request.queue} already") from None
 
@@ -59,7 +62,7 @@ class QueueStore:
         given = {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}
         async with acting(self._engine, by) as connection:
             await _lock(connection, queue, if_version=if_version)
-            await _write(connection, queue, given)
+            await _write(connection, queue, rate_columns(given))
 
     async def pause(
         self,

@@ -11,12 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
 from app.db.job_creation import without_new_jobs
-from app.db.queries import load
+from app.db.stores.limits import REPLAN_TASK
 from app.db.tables import jobs, tasks
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.failure_rules import FailureRule
+from app.domain.limits import RateLimit, rate_columns, rate_limit
 from app.domain.tasks import ResourceRequirements
 
 
@@ -32,14 +33,20 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     failure_rules: list[FailureRule]
     queue: str
     priority: int
+    labels: dict[str, str]
+    concurrency: int | None
+    concurrency_key: str | None
+    concurrency_limit: int | None
+    rate_limit: RateLimit | None
     created_by: str
     created_at: datetime
     updated_at: datetime
     version: int
 
 
-_COPIED = frozenset({"queue", "priority", "max_retries"})
+_COPIED = frozenset({"queue", "priority", "max_retries", "concurrency_key", "concurrency_limit"})
 """What executions carry copies of."""
+_HIDDEN = frozenset({"revision", "limited"})
 _RESOURCES = tuple(ResourceRequirements.__struct_fields__)
 
 
@@ -75,7 +82,9 @@ class TaskStore:
         """Store a new task; `values` are columns. Raises `Conflict` where the id is taken."""
         async with acting(self._engine, by, within) as connection:
             try:
-                stored = await connection.execute(insert(tasks).values(**values).returning(tasks))
+                stored = await connection.execute(
+                    insert(tasks).values(**rate_columns(dict(values))).returning(tasks)
+                )
             except IntegrityError:
                 raise Conflict(f"there is a task {values['task_id']} already") from None
         return task_of(stored.mappings().one())
@@ -93,12 +102,12 @@ class TaskStore:
             changed = (
                 update(tasks)
                 .where(tasks.c.task_id == task_id)
-                .values(**values)  # a trigger raises the version
+                .values(**rate_columns(dict(values)))  # a trigger raises the version
                 .returning(tasks)
             )
             row = (await connection.execute(changed)).mappings().one()
             if _COPIED.intersection(values):
-                await connection.exec_driver_sql(load("replan_task"), (task_id,))
+                await connection.exec_driver_sql(REPLAN_TASK, (task_id,))
             return task_of(row)
 
     async def delete(self, task_id: str, *, by: Principal) -> None:
@@ -131,7 +140,8 @@ async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False)
 
 def task_of(row: RowMapping) -> Task:
     """Return the task of a row that has its columns."""
-    values = {column.name: row[column.name] for column in tasks.columns if column.name != "revision"}
+    values = {column.name: row[column.name] for column in tasks.columns if column.name not in _HIDDEN}
+    values["rate_limit"] = rate_limit(values)
     resources = ResourceRequirements(**{name: values.pop(name) for name in _RESOURCES})
     rules = msgspec.convert(values.pop("failure_rules"), list[FailureRule])
     return Task(**values, resource_requirements=resources, failure_rules=rules)

@@ -19,6 +19,7 @@ from app.domain.access import Principal, Role
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.hourly_quota import hour_of
 from app.domain.ids import least_id
+from app.domain.limits import rate_columns, rate_limit
 from app.domain.users import (
     HIDDEN,
     JobQuotas,
@@ -67,7 +68,7 @@ class UserStore:
         """Store a new user. Raises `InvalidInput`, and `Conflict` where the id is taken."""
         check_preferences(request.notification_preferences, request.email)
         values = msgspec.structs.asdict(request) | {"name": request.name or request.user_id}
-        values |= msgspec.structs.asdict(values.pop("job_quotas"))
+        values |= rate_columns(msgspec.structs.asdict(values.pop("job_quotas")))
         async with acting(self._engine, by, within) as connection:
             try:
                 row = (await connection.execute(insert(users).values(**values).returning(users))).one()
@@ -146,7 +147,7 @@ def _keep_an_admin(user_id: str, locked: dict[str, Row[Any]]) -> None:
 
 
 async def _write(connection: AsyncConnection, user: User) -> User:
-    values = msgspec.structs.asdict(user) | msgspec.structs.asdict(user.job_quotas)
+    values = msgspec.structs.asdict(user) | rate_columns(msgspec.structs.asdict(user.job_quotas))
     for name in ("job_quotas", "created_at"):
         del values[name]
     values |= {"version": user.version + 1, "updated_at": func.now()}
@@ -178,6 +179,8 @@ def _found(row: Row[Any] | None, user_id: str) -> User:
 def _user(row: Row[Any]) -> User:
     values = dict(row._mapping)
     stored = values.pop("notification_preferences")
+    del values["limited"]
+    values["rate_limit"] = rate_limit(values)
     known = _known(stored, NotificationPreferences.__struct_fields__)
     return User(
         job_quotas=JobQuotas(**{name: values.pop(name) for name in _QUOTAS}),

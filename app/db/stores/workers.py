@@ -17,6 +17,11 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     version: str
     queues: tuple[str, ...]
     slots: int
+    labels: dict[str, str] = {}
+    """What it offers to tasks that require it."""
+    cpu_cores: float = 1.0
+    """Of its host, for all workers there."""
+    memory_mb: int = 1024
     suspects_only: bool = False
     """It runs what must run alone."""
 
@@ -47,5 +52,8 @@ async def beat(
         stopped,
         why_draining,
         worker.suspects_only,
+        msgspec.json.encode(worker.labels).decode(),
+        worker.cpu_cores,
+        worker.memory_mb,
     )
     return asked_to_drain

@@ -3,6 +3,7 @@
 from app.db.tables.audit import audit_log
 from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, tasks, zone_aliases
 from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
+from app.db.tables.limits import limit_holders, new_limits, rate_buckets
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
 from app.db.tables.metadata import metadata
 from app.db.tables.people import api_keys, hourly_counts, login_tokens, sessions, users
@@ -20,9 +21,12 @@ __all__ = [
     "idempotency_keys",
     "jobs",
     "ledger_ranges",
+    "limit_holders",
     "login_tokens",
     "metadata",
+    "new_limits",
     "queues",
+    "rate_buckets",
     "rollup_state",
     "rollups",
     "sessions",

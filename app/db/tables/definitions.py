@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     Double,
     ForeignKey,
     Index,
@@ -18,6 +19,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.tables.metadata import metadata, timestamptz
 
+_QUEUE_IS_LIMITED = "max_concurrency IS NOT NULL OR rate_per_second IS NOT NULL"
+_TASK_IS_LIMITED = """concurrency IS NOT NULL OR concurrency_key IS NOT NULL OR rate_per_second IS NOT NULL
+                      OR cpu_cores > 0 OR memory_mb > 0 OR labels <> '{}'"""
+
 queues = Table(
     "queues",
     metadata,
@@ -30,6 +35,10 @@ queues = Table(
     Column("durability", Text, nullable=False),
     Column("reserved_slots", Integer, nullable=False),
     Column("interruptible", Boolean, nullable=False),
+    Column("max_concurrency", Integer),
+    Column("rate_per_second", Double),
+    Column("rate_burst", Integer),
+    Column("limited", Boolean, Computed(_QUEUE_IS_LIMITED, persisted=True), nullable=False),
     Column("paused_at", timestamptz),
     Column("paused_by", Text),
     Column("paused_reason", Text),
@@ -49,6 +58,13 @@ tasks = Table(
     Column("parameter_schema", JSONB, nullable=False),
     Column("cpu_cores", Double, nullable=False),
     Column("memory_mb", Integer, nullable=False),
+    Column("labels", JSONB, nullable=False),
+    Column("concurrency", Integer),
+    Column("concurrency_key", Text),
+    Column("concurrency_limit", Integer),
+    Column("rate_per_second", Double),
+    Column("rate_burst", Integer),
+    Column("limited", Boolean, Computed(_TASK_IS_LIMITED, persisted=True), nullable=False),
     Column("timeout_seconds", Double, nullable=False),
     Column("retry_policy", Text, nullable=False),
     Column("max_retries", Integer),
@@ -93,6 +109,8 @@ jobs = Table(
     Column("misfire", Text, nullable=False),
     Column("misfire_grace_seconds", Double, nullable=False),
     Column("overlap", Text, nullable=False),
+    Column("concurrency_key", Text),
+    Column("concurrency_limit", Integer),
     Column("parameters", JSONB, nullable=False),
     Column("queue", Text),
     Column("priority", SmallInteger),

@@ -35,6 +35,8 @@ workers = Table(
     Column("stopped_at", timestamptz),
     Column("drain_reason", Text),
     Column("suspects_only", Boolean, nullable=False),
+    Column("cpu_cores", Double),
+    Column("memory_mb", Integer),
     Index("workers_alive", "heartbeat_at", postgresql_where=text("stopped_at IS NULL")),
 )
 

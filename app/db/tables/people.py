@@ -1,9 +1,23 @@
 """Users, their keys and their sessions."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, Uuid
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Computed,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    Uuid,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.tables.metadata import metadata, timestamptz
+
+_USER_IS_LIMITED = "max_concurrent_jobs IS NOT NULL OR rate_per_second IS NOT NULL"
 
 users = Table(
     "users",
@@ -15,6 +29,9 @@ users = Table(
     Column("notification_preferences", JSONB, nullable=False),
     Column("max_concurrent_jobs", Integer),
     Column("max_jobs_per_hour", Integer),
+    Column("rate_per_second", Double),
+    Column("rate_burst", Integer),
+    Column("limited", Boolean, Computed(_USER_IS_LIMITED, persisted=True), nullable=False),
     Column("version", Integer, nullable=False),
     Column("created_at", timestamptz, nullable=False),
     Column("updated_at", timestamptz, nullable=False),

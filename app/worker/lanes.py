@@ -1,0 +1,115 @@
+"""Claims where limits are to be looked at, and where a backlog makes users take turns."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from app.db.clock import DatabaseClock
+from app.db.stores.admissions import AdmissionStore, LaneCursor, LimitedClaims
+from app.domain.claims import Claim
+from app.domain.hints import Place, Ready
+
+BACKLOG = timedelta(seconds=0.5)
+"""What is due for longer than this is claimed lane by lane: in the order of their instants, one user's million would
+stand before another one's ten, and what a limit keeps waiting before what may run."""
+ONE_LANE_SECONDS = 0.25
+"""Where all candidates were one user's and nothing limited them, taking turns is not tried again for so long."""
+
+
+class _Line(NamedTuple):
+    """What waits in one shard, queue and priority, with limits and without."""
+
+    shard: int
+    queue: str
+    priority: int
+
+
+class LaneClaims(NamedTuple):
+    """What was claimed, and when the place is worth another look; None: when something changes."""
+
+    claims: list[Claim]
+    again_at: datetime | None
+
+
+class LaneClaimer:
+    """Claims due executions at one place beside what counts against their limits."""
+
+    def __init__(
+        self,
+        admissions: AdmissionStore,
+        *,
+        clock: DatabaseClock,
+        on_cancels: Callable[[UUID], None],
+    ) -> None:
+        self._admissions = admissions
+        self._clock = clock
+        self._on_cancels = on_cancels
+        self._full: set[str] = set()
+        self._held_up_by: dict[Place, set[str]] = {}
+        self._cursors: dict[_Line, LaneCursor] = {}
+        self._one_lane_until: dict[_Line, float] = {}
+
+    def begin(self) -> None:
+        """Look at all limits anew: a round over the places begins."""
+        self._full.clear()
+
+    def takes(self, place: Ready) -> bool:
+        """Tell whether a place is to be claimed here: it comes under limits, or several users may have a backlog."""
+        if place.limited:
+            return True
+        is_backlog = self._clock.now() - place.due_at > BACKLOG
+        return is_backlog and time.monotonic() >= self._one_lane_until.get(_line(place), 0.0)
+
+    async def claim(self, place: Ready, *, limit: int, lease_seconds: float, mark: datetime) -> LaneClaims:
+        """Claim up to `limit` executions.
+
+        A limit of a queue or a user is met in each of their places: where this round has found it full, one that it
+        has held up before is passed over.
+        """
+        if self._full and (held_up_by := self._held_up_by.get(place.place)) and held_up_by <= self._full:
+            return LaneClaims([], None)
+        if self._clock.now() - place.due_at > BACKLOG:
+            found = await self._claim_by_lane(place, limit=limit, lease_seconds=lease_seconds, mark=mark)
+        else:
+            found = await self._admissions.claim_oldest(
+                place, limit=limit, lease_seconds=lease_seconds, mark=mark
+            )
+        for execution_id, _ in found.cancelled:
+            self._on_cancels(execution_id)
+        if found.claims:
+            self._held_up_by.pop(place.place, None)
+        elif found.full:
+            self._held_up_by[place.place] = found.full
+            self._full |= found.full
+        return LaneClaims(found.claims, self._again_at(found, limit))
+
+    async def _claim_by_lane(
+        self, place: Ready, *, limit: int, lease_seconds: float, mark: datetime
+    ) -> LimitedClaims:
+        line = _line(place)
+        after = self._cursors.pop(line, LaneCursor())
+        found = await self._admissions.claim_by_lane(
+            place, after, limit=limit, lease_seconds=lease_seconds, mark=mark
+        )
+        if found.cursor != LaneCursor():
+            self._cursors[line] = found.cursor
+        elif after == LaneCursor() and not place.limited and _is_one_users(found.claims):
+            self._one_lane_until[line] = time.monotonic() + ONE_LANE_SECONDS
+        return found
+
+    def _again_at(self, found: LimitedClaims, limit: int) -> datetime | None:
+        """Return when to look again: at once where more may be free to run, later where a rate allows it."""
+        now = self._clock.now()
+        if len(found.claims) >= limit or found.cursor != LaneCursor():
+            return now
+        return None if found.wait_seconds is None else now + timedelta(seconds=found.wait_seconds)
+
+
+def _line(place: Ready) -> _Line:
+    return _Line(place.shard, place.queue, place.priority)
+
+
+def _is_one_users(claims: list[Claim]) -> bool:
+    return len({claim.user_id for claim in claims}) == 1 and not any(claim.limited for claim in claims)
