@@ -1,9 +1,10 @@
 """Checking what people ask for, and planning the jobs that come of it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
@@ -22,6 +23,7 @@ from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_co
 PLANNED_AT_ONCE = 100
 """Jobs of a batch that are planned before others get their turn on the event loop."""
 
+T = TypeVar("T")
 Item = NewJob | InvalidInput | QuotaExceeded
 """One job asked for: planned, or refused with a reason."""
 
@@ -59,7 +61,7 @@ class JobPlanner:
         something missing; look at the database again. Raises `Forbidden`.
         """
         by.require(Role.OPERATOR)
-        schedules = _Schedules(self._clock.now(), await self._aliases.all())
+        schedules, looked = _Schedules(self._clock.now(), await self._aliases.all()), _Looked()
         items: list[Item] = []
         for index, request in enumerate(requests, start=1):
             if index % PLANNED_AT_ONCE == 0:
@@ -67,7 +69,9 @@ class JobPlanner:
             try:
                 if isinstance(request, InvalidInput):
                     raise request
-                items.append(await self._plan(request, schedules, by=by, fresh=fresh, batch_id=batch_id))
+                items.append(
+                    await self._plan(request, schedules, looked, by=by, fresh=fresh, batch_id=batch_id)
+                )
             except InvalidInput as error:
                 items.append(error)
         return items
@@ -76,16 +80,17 @@ class JobPlanner:
         self,
         request: JobRequest,
         schedules: "_Schedules",
+        looked: "_Looked",
         *,
         by: Principal,
         fresh: bool,
         batch_id: UUID | None,
     ) -> NewJob:
         if fresh:
-            await self._ensure_queue(request)
+            await self._ensure_queue(request, looked)
         check_key(request.concurrency_key)
-        user_id = await self._owner(request, by, fresh=fresh)
-        revision = await self._check_parameters(request, fresh=fresh)
+        user_id = await self._owner(request, by, looked, fresh=fresh)
+        revision = await self._check_parameters(request, looked, fresh=fresh)
         return plan_job(
             request,
             schedule=schedules.columns(request.schedule),
@@ -96,13 +101,14 @@ class JobPlanner:
             batch_id=batch_id,
         )
 
-    async def _owner(self, request: JobRequest, by: Principal, *, fresh: bool) -> str:
+    async def _owner(self, request: JobRequest, by: Principal, looked: "_Looked", *, fresh: bool) -> str:
         owner = by.owner(request.user_id)
-        if (fresh or owner != by.user_id) and not await self._access.user_exists(owner):
+        must_look = fresh or owner != by.user_id
+        if must_look and not await looked.up(("user", owner), lambda: self._access.user_exists(owner)):
             raise InvalidInput(f"there is no user {owner!r:.140}", pointer="/user_id", code="unknown_user")
         return owner
 
-    async def _check_parameters(self, request: JobRequest, *, fresh: bool) -> int:
+    async def _check_parameters(self, request: JobRequest, looked: "_Looked", *, fresh: bool) -> int:
         """Check the parameters and return the revision of the task whose schema they satisfy.
 
         A schema is kept until an insert finds its revision outdated, but only the newest may refuse.
@@ -111,22 +117,43 @@ class JobPlanner:
             with suppress(InvalidParameters):
                 known[1].check(request.parameters)
                 return known[0]
-        revision, schema = await self._newest_schema(request.task_id)
+        task_id = request.task_id
+        newest = await looked.up(("task", task_id), lambda: self._newest_schema(task_id))
+        if newest is None:
+            raise UnknownTask(f"there is no task {task_id!r:.140}; create it first", pointer="/task_id")
+        revision, schema = newest
         schema.check(request.parameters)
         return revision
 
-    async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema]:
+    async def _newest_schema(self, task_id: str) -> tuple[int, ParameterSchema] | None:
         found = await self._tasks.schema_of(task_id)
         if found is None:
             self._schemas.pop(task_id, None)
-            raise UnknownTask(f"there is no task {task_id!r:.140}; create it first", pointer="/task_id")
+            return None
         revision, schema = found
         known = self._schemas[task_id] = (revision, ParameterSchema(schema))
         return known
 
-    async def _ensure_queue(self, request: JobRequest) -> None:
-        if request.queue is not None and await self._queues.find(request.queue) is None:
-            raise await self._queues.unknown(request.queue)
+    async def _ensure_queue(self, request: JobRequest, looked: "_Looked") -> None:
+        queue = request.queue
+        if queue is None:
+            return
+        if await looked.up(("queue", queue), lambda: self._queues.find(queue)) is None:
+            raise await looked.up(("no queue", queue), lambda: self._queues.unknown(queue))
+
+
+class _Looked:
+    """What one request has looked up in the database: ten thousand jobs mostly share owner, queue and task."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Any] = {}
+
+    async def up(self, what: tuple[str, str], look: Callable[[], Awaitable[T]]) -> T:
+        """Return what is known, or look."""
+        if what not in self._found:
+            self._found[what] = await look()
+        found: T = self._found[what]
+        return found
 
 
 class _Schedules:

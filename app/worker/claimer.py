@@ -54,7 +54,8 @@ class Claimer:
         self._executions = executions
         self._lanes = lanes
         self._wake = wake
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._alarm_at = 0.0
         self._unfinished = False
         """Somewhere not all lanes have been visited yet."""
         self._blocked: dict[Place, Ready] = {}
@@ -178,28 +179,32 @@ class Claimer:
         found = await self._lanes.claim(
             place, limit=limit, lease_seconds=lease_seconds, mark=self._marks.of(place)
         )
-        if found.again_at is None:
+        self._looked_at = (
+            0.0  # for nothing is leased ahead here: only a look can tell when the next one is due
+        )
+        if found.is_held_up:
             self._blocked[place.place] = place
-        elif found.again_at <= self._clock.now():
+        if found.again_at is not None and found.again_at <= self._clock.now():
             self._know(place)
             self._unfinished = True
-        else:
+        elif found.again_at is not None:
             self._look_at(msgspec.structs.replace(place, due_at=found.again_at))
         return found.claims
 
     def _look_at(self, place: Ready) -> None:
         """Look at a place when it is due: nothing that comes under limits is leased ahead."""
         self._know(place)
-        delay = (place.due_at - self._clock.now()).total_seconds()
-        loop = asyncio.get_running_loop()
-        if (
-            self._alarm is None
-            or self._alarm.when() <= loop.time()
-            or self._alarm.when() > loop.time() + delay
-        ):
+        loop, due_at = asyncio.get_running_loop(), self._clock.monotonic_of(place.due_at)
+        now = time.monotonic()
+        if not 0 < self._alarm_at <= due_at:  # none is set, or it rings too late
             if self._alarm is not None:
                 self._alarm.cancel()
-            self._alarm = loop.call_later(delay, self._wake)
+            self._alarm_at = due_at
+            self._alarm = loop.call_later(max(0.0, due_at - now), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm_at = 0.0
+        self._wake()
 
     async def _claim_at(self, place: Ready, *, is_due: bool, limit: int, lease_seconds: float) -> list[Claim]:
         if is_due:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.stores.admissions import AdmissionStore, LaneCursor, LimitedClaims
+from app.domain.budget import LOOK_EVERY_SECONDS
 from app.domain.claims import Claim
 from app.domain.hints import Place, Ready
 
@@ -18,6 +19,9 @@ ONE_LANE_SECONDS = 0.25
 """Where all candidates were one user's and nothing limited them, taking turns is not tried again for so long."""
 
 
+FIRST_PAUSE_SECONDS = 0.01
+
+
 class _Line(NamedTuple):
     """What waits in one shard, queue and priority, with limits and without."""
 
@@ -26,11 +30,20 @@ class _Line(NamedTuple):
     priority: int
 
 
+class _HeldUp(NamedTuple):
+    """A place where nothing could be claimed: by which limits it was held up, if any, and how often in a row."""
+
+    by: set[str]
+    times: int
+
+
 class LaneClaims(NamedTuple):
     """What was claimed, and when the place is worth another look; None: when something changes."""
 
     claims: list[Claim]
     again_at: datetime | None
+    is_held_up: bool
+    """Limits have left something waiting."""
 
 
 class LaneClaimer:
@@ -47,7 +60,7 @@ class LaneClaimer:
         self._clock = clock
         self._on_cancels = on_cancels
         self._full: set[str] = set()
-        self._held_up_by: dict[Place, set[str]] = {}
+        self._held_up: dict[Place, _HeldUp] = {}
         self._cursors: dict[_Line, LaneCursor] = {}
         self._one_lane_until: dict[_Line, float] = {}
 
@@ -68,8 +81,9 @@ class LaneClaimer:
         A limit of a queue or a user is met in each of their places: where this round has found it full, one that it
         has held up before is passed over.
         """
-        if self._full and (held_up_by := self._held_up_by.get(place.place)) and held_up_by <= self._full:
-            return LaneClaims([], None)
+        held_up = self._held_up.get(place.place)
+        if held_up is not None and held_up.by and held_up.by <= self._full:
+            return LaneClaims([], None, is_held_up=True)
         if self._clock.now() - place.due_at > BACKLOG:
             found = await self._claim_by_lane(place, limit=limit, lease_seconds=lease_seconds, mark=mark)
         else:
@@ -78,12 +92,14 @@ class LaneClaimer:
             )
         for execution_id, _ in found.cancelled:
             self._on_cancels(execution_id)
-        if found.claims:
-            self._held_up_by.pop(place.place, None)
-        elif found.full:
-            self._held_up_by[place.place] = found.full
+        self._note_held_up(place, found)
+        return LaneClaims(found.claims, self._again_at(place, found, limit), is_held_up=bool(found.full))
+
+    def _note_held_up(self, place: Ready, found: LimitedClaims) -> None:
+        before = self._held_up.pop(place.place, None)
+        if not found.claims:
             self._full |= found.full
-        return LaneClaims(found.claims, self._again_at(found, limit))
+            self._held_up[place.place] = _HeldUp(found.full, before.times + 1 if before else 0)
 
     async def _claim_by_lane(
         self, place: Ready, *, limit: int, lease_seconds: float, mark: datetime
@@ -99,12 +115,21 @@ class LaneClaimer:
             self._one_lane_until[line] = time.monotonic() + ONE_LANE_SECONDS
         return found
 
-    def _again_at(self, found: LimitedClaims, limit: int) -> datetime | None:
-        """Return when to look again: at once where more may be free to run, later where a rate allows it."""
+    def _again_at(self, place: Ready, found: LimitedClaims, limit: int) -> datetime | None:
+        """Return when to look again: at once where more may be free to run, later where a rate allows it.
+
+        What holds up a place may end in another worker, soon or in an hour: more and more seldom, and in the end as
+        often as anybody looks for work. The same goes for what others have locked.
+        """
         now = self._clock.now()
         if len(found.claims) >= limit or found.cursor != LaneCursor():
             return now
-        return None if found.wait_seconds is None else now + timedelta(seconds=found.wait_seconds)
+        held_up, wait_seconds = self._held_up.get(place.place), found.wait_seconds
+        if held_up is not None:
+            pause_seconds = FIRST_PAUSE_SECONDS * 2 ** min(held_up.times, 10)
+            if pause_seconds < LOOK_EVERY_SECONDS:
+                wait_seconds = min(wait_seconds or pause_seconds, pause_seconds)
+        return None if wait_seconds is None else now + timedelta(seconds=wait_seconds)
 
 
 def _line(place: Ready) -> _Line:

@@ -139,3 +139,17 @@ async def test_a_batch_may_have_ten_thousand_jobs_and_sixteen_mebibytes(site: Si
 async def test_a_batch_that_does_not_exist_is_not_found(site: Site) -> None:
     problem(await site.get(f"/batches/{uuid4()}"), status=404, code="not_found")
     problem(await site.get("/batches/x"), status=404, code="not_found")
+
+
+@pytest.mark.parametrize(
+    ("columns", "status"), [({}, 201), ({"queue": "nowhere"}, 400), ({"task_id": "nowhere"}, 400)]
+)
+async def test_ten_thousand_of_somebody_else_are_looked_up_once(
+    site: Site, columns: dict[str, str], status: int
+) -> None:
+    """One by one each would cost a statement or three, and the answer would come too late for anybody."""
+    answer = await site.post(
+        "/jobs/batch", {"jobs": [JOB | {"user_id": "vera"} | columns] * 10_000}, user="ada"
+    )
+
+    assert answer.status_code == status
