@@ -13,6 +13,7 @@ from app.api.body import StrictBody
 from app.api.idempotency import IdempotencyKey, idempotent, replayed
 from app.api.problems import Problem, problem
 from app.db.reads.batches import BatchReads, BatchView
+from app.db.stores.jobs import Existing
 from app.domain.access import Principal
 from app.domain.conversion import convert
 from app.domain.errors import InvalidInput
@@ -36,9 +37,11 @@ class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class BatchCreated(msgspec.Struct, frozen=True, kw_only=True):
     """The batch, and its jobs in the order in which they were asked for."""
 
-    batch_id: UUID
+    batch_id: UUID | None
+    """Null where nothing was created: all hold their unique keys already."""
     job_ids: list[UUID]
     created: int
+    """Without jobs that hold a unique key already, whose ids are among `job_ids`."""
 
 
 class BatchItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,6 +73,7 @@ class BatchesController(Controller):
         request_max_body_size=MAX_BATCH_BYTES,
         responses=CREATES
         | {
+            200: answer(BatchCreated, "Nothing was created: jobs that hold the unique keys"),
             201: answer(BatchCreated, "The jobs, all of them"),
             207: answer(BatchItems, "What became of each job"),
         },
@@ -119,15 +123,18 @@ def _answer(
     submitted: Submitted, request: ApiRequest, *, partial: bool
 ) -> tuple[int, BatchCreated | BatchItems]:
     batch_id = submitted.batch_id if submitted.jobs else None
-    if partial or batch_id is None:
+    if partial:
         return 207, BatchItems(batch_id=batch_id, items=[_item(item, request) for item in submitted.items])
-    ids = [job.job_id for job in submitted.jobs]
-    return 201, BatchCreated(batch_id=batch_id, job_ids=ids, created=len(ids))
+    created = len(submitted.jobs)
+    document = BatchCreated(batch_id=batch_id, job_ids=submitted.job_ids, created=created)
+    return 201 if created else 200, document
 
 
 def _item(item: Item, request: ApiRequest) -> BatchItem:
     if isinstance(item, NewJob):
         return BatchItem(status=201, job_id=item.job_id)
+    if isinstance(item, Existing):
+        return BatchItem(status=200, job_id=item.job.job_id)
     errors = item.errors if isinstance(item, InvalidInput) else ()
     document = problem(item.code, item.detail, request_id=request_id_of(request), errors=errors)
     return BatchItem(status=document.status, problem=document)

@@ -19,11 +19,13 @@ from app.db.clock import DatabaseClock
 from app.db.reads.executions import ExecutionFilters, ExecutionReads, ExecutionView
 from app.db.reads.jobs import JobFilters, JobReads, JobView, view_of_new, warnings_of_job
 from app.db.reads.paging import Page
+from app.db.stores.jobs import Existing
 from app.domain.access import Principal
 from app.domain.idempotency import StoredAnswer
-from app.domain.jobs import JobRequest, NewJob
+from app.domain.jobs import JobRequest
 from app.domain.schedule_warnings import ScheduleWarning
 from app.domain.statuses import Status
+from app.domain.unique import Fate
 from app.intake.jobs import JobIntake, Kept, Submitted
 from app.intake.waiting import Waiting
 
@@ -32,9 +34,9 @@ CreatedAfter = Annotated[str | None, QueryParameter(description="RFC 3339 or Uni
 
 
 class JobCreated(JobView, frozen=True, kw_only=True):
-    """The new job; `execution_id` where it runs once."""
+    """The new job, or the one that holds its unique key; `execution_id` where it runs once."""
 
-    status: str = "created"
+    status: Fate = Fate.CREATED
     execution_id: UUID | None = None
     execution: ExecutionView | None = None
     """With `wait`: the execution, ended or as it stands."""
@@ -52,7 +54,11 @@ class JobsController(Controller):
         operation_id="createJob",
         dto=StrictBody[JobRequest],
         return_dto=None,
-        responses=CREATES | {201: answer(JobCreated, "The new job")},
+        responses=CREATES
+        | {
+            200: answer(JobCreated, "The job that holds the unique key: kept (`exists`), or `replaced`"),
+            201: answer(JobCreated, "The new job"),
+        },
     )
     async def create_job(
         self,
@@ -64,7 +70,7 @@ class JobsController(Controller):
         idempotency_key: IdempotencyKey = None,
         wait: Wait = None,
     ) -> Response[Any]:
-        """Create a job.
+        """Create a job, or, where its `unique_key` is held, answer with the job that holds it.
 
         `wait=SECONDS` answers when its execution has ended, or, when the time runs out, with it as it stands.
         """
@@ -73,11 +79,11 @@ class JobsController(Controller):
         done = await jobs.submit(data, by=request.user, kept=kept)
         if isinstance(done, StoredAnswer):
             return await _answer_again(done, wait, waiting, execution_reads)
-        created = _created(done.jobs[0])
+        created = _created(done)
         if wait and created.execution_id:
             execution = await awaited(created.execution_id, wait, waiting, execution_reads)
             created = msgspec.structs.replace(created, execution=execution)
-        return Response(created, headers=_headers(created))
+        return Response(created, status_code=_status(created), headers=_headers(created))
 
     @get(operation_id="listJobs", responses=LISTS)
     async def list_jobs(
@@ -142,15 +148,28 @@ class JobsController(Controller):
         return page
 
 
-def _created(job: NewJob) -> JobCreated:
-    view = view_of_new(job)
-    warnings = warnings_of_job(view, now=job.created_at)
-    return JobCreated(**msgspec.structs.asdict(view), execution_id=job.execution_id, warnings=warnings)
+def _created(submitted: Submitted) -> JobCreated:
+    item = submitted.items[0]
+    if isinstance(item, Existing):
+        view, fate, execution_id = item.job, item.fate, item.execution_id
+    else:
+        view, fate, execution_id = (
+            view_of_new(submitted.jobs[0]),
+            Fate.CREATED,
+            submitted.jobs[0].execution_id,
+        )
+    warnings = warnings_of_job(view, now=view.updated_at)
+    fields = msgspec.structs.asdict(view)
+    return JobCreated(**fields, status=fate, execution_id=execution_id, warnings=warnings)
+
+
+def _status(created: JobCreated) -> int:
+    return 201 if created.status is Fate.CREATED else 200
 
 
 def _kept_answer(submitted: Submitted) -> StoredAnswer:
-    created = _created(submitted.jobs[0])
-    return StoredAnswer(201, msgspec.json.encode(created), _headers(created))
+    created = _created(submitted)
+    return StoredAnswer(_status(created), msgspec.json.encode(created), _headers(created))
 
 
 async def _answer_again(
@@ -165,4 +184,4 @@ async def _answer_again(
 
 
 def _headers(created: JobCreated) -> dict[str, str]:
-    return {"ETag": etag(1), "Location": f"/api/v1/jobs/{created.job_id}"}
+    return {"ETag": etag(created.version), "Location": f"/api/v1/jobs/{created.job_id}"}

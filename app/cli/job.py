@@ -94,6 +94,15 @@ def get_job(session: Session, job_id: str) -> None:
     metavar="SECONDS",
     help="Never begin it later than so long after it was due",
 )
+@click.option("--unique-key", metavar="KEY", help="Create it only if no job of the task holds this key")
+@click.option(
+    "--unique-for", "unique_for_seconds", type=float, metavar="SECONDS", help="Hold the key so long"
+)
+@click.option(
+    "--unique-policy",
+    type=click.Choice(["keep", "replace"]),
+    help="Keep the job that holds the key, or have it replaced while it has not begun",
+)
 @body_options
 @wait_options
 @click.pass_obj
@@ -128,7 +137,7 @@ def create_job(
     if "schedule" not in body:
         raise click.UsageError("say when: --now, --at TIME, --cron EXPRESSION or --every DURATION")
     created = session.client.post("/jobs", body)
-    note(f"created job {created['job_id']}")
+    note(_CREATED[created["status"]].format(created["job_id"]))
     _warn(created)
     _finish(session, created, wait=wait, timeout_seconds=timeout_seconds)
 
@@ -227,6 +236,13 @@ def schedule_of(*, now: bool, **given: str | None) -> Document | None:
     if len(chosen) > 1:
         raise click.UsageError("--now, --at, --cron and --every exclude each other")
     return {"type": chosen[0]} | schedule if chosen else None
+
+
+_CREATED = {
+    "created": "created job {}",
+    "exists": "the job {} holds this unique key; nothing was created",
+    "replaced": "the job {} held this unique key and has been replaced",
+}
 
 
 def _finish(session: Session, created: Document, *, wait: bool, timeout_seconds: float | None) -> None:

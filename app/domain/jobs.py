@@ -7,9 +7,11 @@ from uuid import UUID
 import msgspec
 
 from app.domain.admission import Overlap
+from app.domain.errors import InvalidInput
 from app.domain.ids import new_execution_id, new_job_id, shard_of
 from app.domain.limits import ConcurrencyKey, Most
 from app.domain.stored_schedule import REPEATING, JobSchedule, ScheduleColumns
+from app.domain.unique import UniquePolicy
 
 Tag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,63}$(?!\n)")]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=3)]
@@ -17,6 +19,10 @@ MaxRetries = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 TimeoutSeconds = Annotated[float, msgspec.Meta(gt=0, le=31 * 86_400)]
 ExpiresAfterSeconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+UniqueKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+UniqueForSeconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 
 
 class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,6 +46,12 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     timeout_seconds: TimeoutSeconds | None = None
     expires_after_seconds: ExpiresAfterSeconds | None = None
     """An execution that has not begun so long after it was first due never runs; None: it waits for ever."""
+    unique_key: UniqueKey | None = None
+    """While a job of the same user and task holds this key, no second one is created."""
+    unique_for_seconds: UniqueForSeconds | None = None
+    """How long after its creation a job holds the key; None: as long as an execution of it is live."""
+    unique_policy: UniquePolicy = UniquePolicy.KEEP
+    """Where the key is held: keep that job, or have it replaced by this one while it has not begun."""
 
 
 class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,6 +76,9 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     max_retries: int | None = None
     timeout_seconds: float | None = None
     expires_after_seconds: float | None = None
+    unique_key: str | None = None
+    unique_for_seconds: float | None = None
+    unique_policy: UniquePolicy = UniquePolicy.KEEP
     materialize_at: datetime | None = None
     created_at: datetime
     batch_id: UUID | None = None
@@ -71,6 +86,23 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     due_at: datetime | None = None
     counted: bool = False
     """Counted against its user's `max_jobs_per_hour` by the transaction that stores it."""
+
+
+def check_unique(request: JobRequest, schedule_type: str) -> None:
+    """Refuse what `unique_*` cannot mean. Raises `InvalidInput`."""
+    if request.unique_key is None:
+        for name, given in (
+            ("unique_for_seconds", request.unique_for_seconds is not None),
+            ("unique_policy", request.unique_policy is not UniquePolicy.KEEP),
+        ):
+            if given:
+                raise InvalidInput(f"{name} is of jobs with a unique_key: set one", pointer=f"/{name}")
+    elif schedule_type in REPEATING:
+        raise InvalidInput(
+            "unique_key is for jobs that run once: a job that repeats is one job, which holds no key; use its "
+            "job_id, or a schedule of the type IMMEDIATE or ONCE",
+            pointer="/unique_key",
+        )
 
 
 def plan_job(
@@ -107,6 +139,9 @@ def plan_job(
         max_retries=request.max_retries,
         timeout_seconds=request.timeout_seconds,
         expires_after_seconds=request.expires_after_seconds,
+        unique_key=request.unique_key,
+        unique_for_seconds=request.unique_for_seconds,
+        unique_policy=request.unique_policy,
         materialize_at=now if repeats else None,
         created_at=now,
         batch_id=batch_id,

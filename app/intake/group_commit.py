@@ -3,13 +3,17 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from app.db.errors import is_unavailable
 from app.db.stores.answers import patiently
-from app.db.stores.jobs import JobStore, Stored, Submission
+from app.db.stores.jobs import Stored, Submission
+from app.db.stores.unique_keys import key_of
 from app.domain.errors import RequestUnderway, Unavailable
+from app.domain.jobs import NewJob
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +33,18 @@ class _Waiting(NamedTuple):
     done: "asyncio.Future[Stored]"
 
     @property
-    def key(self) -> bytes | None:
-        """Return the Idempotency-Key's hash."""
+    def keys(self) -> set[bytes]:
+        """Return the hashes of its Idempotency-Key and of its jobs' unique keys."""
         request = self.submission.request
-        return request.key_hash if request else None
+        unique = {key for job in self.submission.jobs if (key := key_of(job))}
+        return unique | {request.key_hash} if request else unique
+
+
+class Store(Protocol):
+    """What stores submissions in one transaction."""
+
+    async def create(self, submissions: Sequence[Submission]) -> Stored: ...
+    async def known(self, jobs: Sequence[NewJob]) -> set[UUID]: ...
 
 
 class GroupCommit:
@@ -42,7 +54,7 @@ class GroupCommit:
     fails takes nobody with it: its group is replayed one by one.
     """
 
-    def __init__(self, store: JobStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[_Waiting] = deque()
         self._committers: set[asyncio.Task[None]] = set()
@@ -70,13 +82,13 @@ class GroupCommit:
 
     def _take(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
-        size, keys = group[0].size, {group[0].key}
+        size, keys = group[0].size, group[0].keys
         while self._waiting and len(group) < MAX_SUBMISSIONS:
             following = self._waiting[0]
-            if size + following.size > MAX_BYTES or (following.key and following.key in keys):
-                break  # a repeat in the same transaction would not find what it repeats
+            if size + following.size > MAX_BYTES or not keys.isdisjoint(following.keys):
+                break  # in the same transaction it would not find what is there under its key
             size += following.size
-            keys.add(following.key)
+            keys |= following.keys
             group.append(self._waiting.popleft())
         return [one for one in group if not one.done.done()]
 

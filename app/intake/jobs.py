@@ -1,12 +1,13 @@
 """Taking in jobs, one or a batch: check, plan, store, wake."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
-from app.db.stores.jobs import JobStore, NewBatch, Stored, Submission
+from app.db.reads.jobs import JobView
+from app.db.stores.jobs import Existing, JobStore, NewBatch, Stored, Submission
 from app.domain.access import Principal
 from app.domain.errors import Conflict, InvalidInput
 from app.domain.hints import Ready
@@ -32,11 +33,24 @@ class Submitted(NamedTuple):
         """Return the jobs that were stored."""
         return [item for item in self.items if isinstance(item, NewJob)]
 
+    @property
+    def job_ids(self) -> list[UUID]:
+        """Return the jobs that were stored or that hold the unique keys of others, in their order."""
+        jobs = [item.job if isinstance(item, Existing) else item for item in self.items]
+        return [job.job_id for job in jobs if isinstance(job, JobView | NewJob)]
+
     def require_all(self) -> None:
         """Raise the first refusal, an `InvalidInput`; one of a batch points to its job: `/jobs/17/schedule`."""
         for index, item in enumerate(self.items):
             if isinstance(item, InvalidInput):
                 raise item.within(f"/jobs/{index}") if self.batch_id else item
+
+    def resolved(self, existing: Mapping[UUID, Existing]) -> "Submitted":
+        """Return the same with what holds the unique keys in the place of jobs that were not created."""
+        if not existing:
+            return self
+        items = [existing.get(item.job_id, item) if isinstance(item, NewJob) else item for item in self.items]
+        return Submitted(items, self.batch_id)
 
     def within_quota(self, over: QuotaExceeded) -> "Submitted":
         """Return the same without the jobs that a quota had no room for, the last ones of each user."""
@@ -68,6 +82,7 @@ class JobIntake:
         jobs: JobStore,
         commits: GroupCommit,
         counted_commits: GroupCommit,
+        unique_commits: GroupCommit,
         hints: HintSender,
         clock: DatabaseClock,
     ) -> None:
@@ -75,6 +90,7 @@ class JobIntake:
         self._jobs = jobs
         self._commits = commits
         self._counted_commits = counted_commits
+        self._unique_commits = unique_commits
         self._hints = hints
         self._clock = clock
 
@@ -148,18 +164,20 @@ class JobIntake:
             batch=batch,
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,
+            answer_of=(lambda existing: kept.answer(wanted.resolved(existing))) if kept else None,
         )
-        stored = await self._commits.submit(submission)
+        unique = any(job.unique_key is not None for job in wanted.jobs)
+        stored = await (self._unique_commits if unique else self._commits).submit(submission)
         if any(job.job_id in stored.limited for job in wanted.jobs):
             stored = await self._counted_commits.submit(submission)
         if kept and kept.request.key_hash in stored.repeats:
             return await self._jobs.recall(kept.request)
-        if over := stored.refused.get(wanted.jobs[0].job_id):
+        if over := next((stored.refused[j.job_id] for j in wanted.jobs if j.job_id in stored.refused), None):
             raise over
-        if not all(job.job_id in stored.lanes for job in wanted.jobs):
+        if not all(job.job_id in stored.lanes or job.job_id in stored.existing for job in wanted.jobs):
             return None
-        self._wake(wanted.jobs, stored)
-        return wanted
+        self._wake([job for job in wanted.jobs if job.job_id in stored.lanes], stored)
+        return wanted.resolved(stored.existing)
 
     def _wake(self, jobs: Sequence[NewJob], stored: Stored) -> None:
         if any(job.due_at is None for job in jobs):
@@ -170,3 +188,4 @@ class JobIntake:
             for job, lane in lanes
             if lane and job.due_at
         )
+        self._hints.announce(stored.ready)

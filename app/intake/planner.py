@@ -9,13 +9,14 @@ from uuid import UUID
 
 from app.db.clock import DatabaseClock
 from app.db.stores.access import AccessStore
+from app.db.stores.jobs import Existing
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
 from app.db.stores.zones import ZoneAliasStore
 from app.domain.access import Principal, Role
 from app.domain.errors import InvalidInput, InvalidParameters, UnknownTask
 from app.domain.hourly_quota import QuotaExceeded
-from app.domain.jobs import JobRequest, NewJob, plan_job
+from app.domain.jobs import JobRequest, NewJob, check_unique, plan_job
 from app.domain.limits import check_key
 from app.domain.parameters import ParameterSchema
 from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_columns
@@ -24,8 +25,8 @@ PLANNED_AT_ONCE = 100
 """Jobs of a batch that are planned before others get their turn on the event loop."""
 
 T = TypeVar("T")
-Item = NewJob | InvalidInput | QuotaExceeded
-"""One job asked for: planned, or refused with a reason."""
+Item = NewJob | Existing | InvalidInput | QuotaExceeded
+"""One job asked for: planned, there already, or refused with a reason."""
 
 
 class JobPlanner:
@@ -89,11 +90,14 @@ class JobPlanner:
         if fresh:
             await self._ensure_queue(request, looked)
         check_key(request.concurrency_key)
-        user_id = await self._owner(request, by, looked, fresh=fresh)
-        revision = await self._check_parameters(request, looked, fresh=fresh)
+T = TypeVar("T")
+        user_id = await self._owner(request, by, fresh=fresh)
+        revision = await self._check_parameters(request, fresh=fresh)
+        schedule = schedules.columns(request.schedule)
+        check_unique(request, schedule.schedule_type)
         return plan_job(
             request,
-            schedule=schedules.columns(request.schedule),
+            schedule=schedule,
             user_id=user_id,
             task_revision=revision,
             now=schedules.now,

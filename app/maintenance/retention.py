@@ -26,6 +26,8 @@ class Retention:
         self._again = False
         self._sweep: dict[Shard, Place] = {}
         """Where the next batch begins, in the shards that the present sweep is not through with."""
+        self._keys_after: bytes | None = None
+        """The same of unique keys; None: it is through with them."""
 
     async def tick(self) -> bool:
         """Delete; return whether there is more."""
@@ -34,14 +36,17 @@ class Retention:
         keys = await self._store.expire_keys(limit=BATCH)
         batches = await self._store.expire_batches(limit=BATCH)
         effects = await self._store.expire_effects(limit=BATCH)
+        unique_keys = await self._expire_unique_keys()
         jobs = sum([await self._expire_jobs(shard) for shard in list(self._sweep)])
         self._report(keys=keys, batches=batches, effects=effects, one_shot_jobs=jobs)
-        self._again = bool(self._sweep) or BATCH in (keys, batches, effects)
+        self._report(unique_keys=unique_keys)
+        self._again = bool(self._sweep) or self._keys_after is not None or BATCH in (keys, batches, effects)
         return self._again
 
     async def _begin_sweep(self) -> None:
         """Do what is done once a sweep."""
         self._sweep = dict.fromkeys(SHARDS, FIRST)
+        self._keys_after = b""
         partitions = await drop_old_partitions(self._pool, days=self._days)
         workers = await self._store.expire_workers()
         logins = await self._store.expire_logins()
@@ -49,6 +54,13 @@ class Retention:
         hours = await self._store.expire_hours()
         self._report(hourly_counts=hours)
         self._report(partitions=len(partitions), workers=workers, logins=logins, rollups=rollups)
+
+    async def _expire_unique_keys(self) -> int:
+        if self._keys_after is None:
+            return 0
+        swept = await self._store.expire_unique_keys(after=self._keys_after, limit=BATCH)
+        self._keys_after = swept.upto
+        return swept.dropped
 
     async def _expire_jobs(self, shard: Shard) -> int:
         swept = await self._store.expire_jobs(shard, after=self._sweep[shard], limit=BATCH)

@@ -55,6 +55,7 @@ from app.db.stores.keys import KeyStore
 from app.db.stores.limits import LimitStore
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
+from app.db.stores.unique_jobs import UniqueJobStore
 from app.db.stores.users import UserStore
 from app.db.stores.zones import ZoneAliasStore
 from app.db.transactions import Transactions
@@ -173,6 +174,7 @@ def web_app(
             jobs=jobs,
             commits=GroupCommit(jobs),
             counted_commits=GroupCommit(JobStore(pool, counts=True)),
+            unique_commits=GroupCommit(UniqueJobStore(pool)),
             hints=hints,
             clock=clock,
         ),

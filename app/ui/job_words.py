@@ -99,6 +99,7 @@ def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
         Rule("When it fails", retries, _whose(job.max_retries)),
         Rule("Time-out", f"after {duration(policy.timeout_seconds)}", _whose(job.timeout_seconds)),
         *_deadline(job),
+        *_unique(job),
         Rule("Queue", policy.queue, _whose(job.queue)),
         Rule("Priority", priority, _whose(job.priority)),
     ]
@@ -107,6 +108,14 @@ def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
 def _deadline(job: JobView) -> list[Rule]:
     seconds = job.expires_after_seconds
     return [] if seconds is None else [Rule("Begins", f"within {duration(seconds)}, or never", "")]
+
+
+def _unique(job: JobView) -> list[Rule]:
+    if job.unique_key is None:
+        return []
+    seconds = job.unique_for_seconds
+    held = "while it has not ended" if seconds is None else f"for {duration(seconds)} from its creation"
+    return [Rule("Unique key", f"{job.unique_key}, held {held}", "")]
 
 
 def _whose(own: object) -> str:

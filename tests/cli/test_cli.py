@@ -95,6 +95,30 @@ def test_a_body_is_put_together_from_a_file_and_options(shell: Shell, tmp_path: 
     )
 
 
+def test_a_unique_key_is_held_and_said_to_be(shell: Shell) -> None:
+    asked = [
+        "job",
+        "create",
+        "echo",
+        "--at",
+        "2999-01-01T00:00:00Z",
+        "--unique-key",
+        "k",
+        "--unique-for",
+        "60",
+    ]
+    first = shell.json(*asked, "--expires-after", "5")
+    kept, replaced = shell.run(*asked), shell.run(*asked, "--unique-policy", "replace")
+
+    assert (first["status"], first["unique_for_seconds"], first["expires_after_seconds"]) == (
+        "created",
+        60,
+        5,
+    )
+    assert f"the job {first['job_id']} holds this unique key; nothing was created" in kept.stderr
+    assert f"the job {first['job_id']} held this unique key and has been replaced" in replaced.stderr
+
+
 def test_a_job_lives_its_life(shell: Shell) -> None:
     job = shell.json(
         "job", "create", "echo", "--cron", "0 2 * * TUE", "--timezone", "Europe/Berlin", "-p", "n=1"

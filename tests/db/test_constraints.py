@@ -113,6 +113,26 @@ JOBS: Wrongs = {
     "jobs_expires_after_seconds_check": [
         ("no time to begin in", {"expires_after_seconds": 0.5}, {"expires_after_seconds": 0.0})
     ],
+    "jobs_unique_key_check": [("an empty key", ONCE | {"unique_key": "k"}, {"unique_key": ""})],
+    "jobs_unique_for_seconds_check": [
+        (
+            "a key held for no time",
+            ONCE | {"unique_key": "k", "unique_for_seconds": 0.1},
+            {"unique_for_seconds": 0.0},
+        )
+    ],
+    "jobs_unique_policy_check": [
+        (
+            "an unknown policy",
+            ONCE | {"unique_key": "k", "unique_policy": "replace"},
+            {"unique_policy": "perhaps"},
+        )
+    ],
+    "jobs_only_unique_ones_have_a_policy": [
+        ("a policy without a key", ONCE, {"unique_policy": "replace"}),
+        ("a time without a key", ONCE, {"unique_for_seconds": 1.0}),
+    ],
+    "jobs_unique_ones_run_once": [("recurring under a key", RECURRING, {"unique_key": "k"})],
     "jobs_priority_check": [("a priority that is none", {"priority": None}, {"priority": 9})],
     "jobs_max_retries_check": [("a negative number of retries", {"max_retries": 0}, {"max_retries": -1})],
 }

@@ -25,7 +25,8 @@ WITH wanted AS MATERIALIZED (
                  ends_at timestamptz, misfire text, misfire_grace_seconds float8, overlap text, parameters jsonb,
                  queue text, priority int2, max_retries int4, timeout_seconds float8, materialize_at timestamptz,
                  created_at timestamptz, execution_id uuid, due_at timestamptz, batch_id uuid,
-                 expires_after_seconds float8, counted bool, concurrency_key text, concurrency_limit int4)
+                 expires_after_seconds float8, counted bool, concurrency_key text, concurrency_limit int4,
+                 unique_key text, unique_for_seconds float8, unique_policy text)
       JOIN onthedot.tasks AS t ON t.task_id = w.task_id AND t.revision = w.task_revision
       JOIN onthedot.users AS u ON u.user_id = w.user_id
       JOIN onthedot.queues AS q ON q.queue = coalesce(w.queue, t.queue)
@@ -35,12 +36,12 @@ WITH wanted AS MATERIALIZED (
             timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire, misfire_grace_seconds, overlap,
             parameters, queue, priority, max_retries, timeout_seconds, materialized_until, materialize_at,
             created_at, updated_at, batch_id, expires_after_seconds, concurrency_key,
-            concurrency_limit)
+            concurrency_limit, unique_key, unique_for_seconds, unique_policy)
     SELECT shard, job_id, user_id, task_id, name, tags, schedule_type, expression, scheduled_time,
            every_seconds, timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire,
            misfire_grace_seconds, overlap, parameters, queue, priority, max_retries, timeout_seconds,
            created_at, materialize_at, created_at, created_at, batch_id, expires_after_seconds, concurrency_key,
-           concurrency_limit
+           concurrency_limit, unique_key, unique_for_seconds, coalesce(unique_policy, 'keep')
       FROM wanted
      WHERE NOT is_uncounted
     RETURNING job_id, materialize_at

@@ -65,6 +65,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int | None
     timeout_seconds: float | None
     expires_after_seconds: float | None
+    unique_key: str | None
+    unique_for_seconds: float | None
+    unique_policy: str
     batch_id: UUID | None
     is_active: bool
     pause_reason: str | None
@@ -153,6 +156,11 @@ def view_of_new(job: NewJob) -> JobView:
     values = {column.name: getattr(job, column.name, None) for column in jobs.columns}
     values |= {"parameters": msgspec.json.decode(job.parameters), "updated_at": job.created_at}
     return _view(values | {"is_active": True, "version": 1}, job.created_at)
+
+
+def view_of_row(row: Mapping[str, Any], *, now: datetime) -> JobView:
+    """Return a job as it would be read, of a row that the driver has not decoded."""
+    return _view({**row, "parameters": msgspec.json.decode(row["parameters"])}, now)
 
 
 def _view(values: Mapping[str, Any], now: datetime) -> JobView:

@@ -27,6 +27,7 @@ from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
 from app.domain.hints import Ready
 from app.domain.ids import new_execution_id, shard_of
 from app.domain.job_changes import Change
+from app.domain.jobs import NewJob
 from app.domain.planning import (
     Misfire,
     MisfirePolicy,
@@ -76,6 +77,7 @@ class JobControl:
             if if_version is not None and if_version != before["version"]:
                 changed_at = before["updated_at"].isoformat()
                 raise PreconditionFailed(f"the job was changed at {changed_at}; read it anew")
+            _require_once(before, change)
             after = {**before, "parameters": None, **change.columns}  # null: they stay as they are
             await _write(connection, after)
             ready = await self._replan(connection, before, after, change) if change.replans else []
@@ -160,11 +162,32 @@ class JobControl:
         return (await store_plans(connection, shard, plans, now=now, released=taken)).created
 
 
+async def replace_planned(connection: Connection, job: asyncpg.Record, new: NewJob) -> list[Ready]:
+    """Have a locked job that runs once, and has not begun, say what a new one says; return where it waits now.
+
+    It stays as it is what else: id, owner, key, and paused if it is.
+    """
+    columns = {name: getattr(new, name) for name in _MUTABLE if name in NewJob.__struct_fields__}
+    columns["parameters"] = bytes(new.parameters).decode()
+    after = {**job, **columns}
+    await _write(connection, after)
+    return await _bring_in_line(connection, after, new.scheduled_time or job["now"], Change(columns))
+
+
 async def _lock(connection: Connection, job_id: UUID) -> asyncpg.Record:
     row = await connection.fetchrow(load("lock_job"), shard_of(job_id), job_id)
     if row is None:
         raise NotFound(f"there is no job {job_id}")
     return row
+
+
+def _require_once(before: asyncpg.Record, change: Change) -> None:
+    """Refuse a schedule that would hold a unique key for ever. Raises `InvalidInput`."""
+    if before["unique_key"] is not None and change.columns.get("schedule_type") in REPEATING:
+        raise InvalidInput(
+            "the job has a unique_key, which is for jobs that run once: create another job",
+            pointer="/schedule",
+        )
 
 
 async def _write(connection: Connection, after: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Jobs, stored together with the executions of those that run once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple, cast
@@ -12,13 +12,16 @@ import msgspec
 from app.db.actors import act_as
 from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
+from app.db.reads.jobs import JobView
 from app.db.stores.answers import forget, recall, remember
 from app.db.stores.job_quotas import Admission
 from app.domain.access import Actor
+from app.domain.hints import Ready
 from app.domain.hourly_quota import QuotaExceeded
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
+from app.domain.unique import Fate
 
 
 class Lane(NamedTuple):
@@ -38,6 +41,14 @@ class NewBatch(msgspec.Struct, frozen=True):
     created_at: datetime
 
 
+class Existing(msgspec.Struct, frozen=True):
+    """A job that holds the unique key of one that was asked for, as it is after that."""
+
+    job: JobView
+    fate: Fate
+    execution_id: UUID | None
+
+
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What one request wants stored: all of it or nothing."""
 
@@ -48,6 +59,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     request: IdempotentRequest | None = None
     answer: StoredAnswer | None = None
     """What a repeat of `request` is answered."""
+    answer_of: Callable[[Mapping[UUID, Existing]], StoredAnswer] | None = None
+    """The same where it depends on what holds the unique keys of its jobs."""
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -61,6 +74,10 @@ class Stored(msgspec.Struct, frozen=True):
     """Jobs to be counted against a quota by a store that counts: nothing of their requests was stored."""
     refused: Mapping[UUID, QuotaExceeded] = {}
     """Jobs beyond a quota: nothing of their requests was stored."""
+    existing: Mapping[UUID, Existing] = {}
+    """By jobs asked for that were not created, those that hold their unique keys."""
+    ready: list[Ready] = []
+    """Where executions wait that were put off or brought forward."""
 
 
 class JobStore:
@@ -107,17 +124,18 @@ async def _create(connection: Connection, submissions: Sequence[Submission], *, 
     repeats = await _remember(connection, submissions)
     wanted = [s for s in submissions if s.request is None or s.request.key_hash not in repeats]
     if not counts:
-        return await _store(connection, wanted, repeats)
+        return await store_all(connection, wanted, repeats)
     admission = await Admission.locked(connection, wanted)
     fitting, refused = admission.divide(wanted)
-    await _forget(connection, [s for s in wanted if s.jobs[0].job_id in refused])
+    await forget_requests(connection, [s for s in wanted if s.jobs[0].job_id in refused])
     marked = [msgspec.structs.replace(s, jobs=admission.marked(s.jobs)) for s in fitting]
-    stored = await _store(connection, marked, repeats)
+    stored = await store_all(connection, marked, repeats)
     await admission.count(connection, [job for s in marked for job in s.jobs if job.job_id in stored.lanes])
     return msgspec.structs.replace(stored, refused=refused)
 
 
-async def _store(connection: Connection, wanted: Sequence[Submission], repeats: set[bytes]) -> Stored:
+async def store_all(connection: Connection, wanted: Sequence[Submission], repeats: set[bytes]) -> Stored:
+    """Store submissions within a transaction; one with a job that cannot be stored is left out as a whole."""
     batches = [s.batch for s in wanted if s.batch is not None]
     if batches:
         columns = [[getattr(b, name) for b in batches] for name in NewBatch.__struct_fields__]
@@ -173,10 +191,11 @@ async def _take_back(
     await connection.execute(
         load("discard_batches"), [s.batch.batch_id for s in broken if s.batch is not None]
     )
-    await _forget(connection, broken)
+    await forget_requests(connection, broken)
 
 
-async def _forget(connection: Connection, submissions: Iterable[Submission]) -> None:
+async def forget_requests(connection: Connection, submissions: Iterable[Submission]) -> None:
+    """Take back the keys of requests whose effect did not come about."""
     if requests := [s.request for s in submissions if s.request is not None]:
         await forget(connection, requests)
 

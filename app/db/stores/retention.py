@@ -22,6 +22,13 @@ class Place(NamedTuple):
 FIRST = Place(datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
+class KeysSwept(NamedTuple):
+    """How many unique keys of a batch were dropped, and where the next one begins; None: that was all."""
+
+    dropped: int
+    upto: bytes | None
+
+
 class Swept(NamedTuple):
     """What a batch came to: how many jobs were deleted, and where the next one begins; None: that was all."""
 
@@ -50,6 +57,11 @@ class RetentionStore:
     async def expire_keys(self, *, limit: int) -> int:
         """Delete answers to idempotent requests that are a day old; return how many."""
         return len(await self._pool.fetch(load("expire_keys"), limit))
+
+    async def expire_unique_keys(self, *, after: bytes, limit: int) -> KeysSwept:
+        """Drop unique keys that no job holds any more, of the next `limit` after one."""
+        row = (await self._pool.fetch(load("expire_unique_keys"), after, limit))[0]
+        return KeysSwept(row["dropped"], row["upto"] if row["looked_at"] == limit else None)
 
     async def expire_effects(self, *, limit: int) -> int:
         """Delete records of what ended executions have done once; return how many."""

@@ -1,7 +1,15 @@
 """SQLAlchemy Core tables: what CRUD and lists are written with. The migrations create them; a test compares."""
 
 from app.db.tables.audit import audit_log
-from app.db.tables.definitions import batches, jobs, ledger_ranges, queues, tasks, zone_aliases
+from app.db.tables.definitions import (
+    batches,
+    jobs,
+    ledger_ranges,
+    queues,
+    tasks,
+    unique_keys,
+    zone_aliases,
+)
 from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
 from app.db.tables.limits import limit_holders, new_limits, rate_buckets
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
@@ -31,6 +39,7 @@ __all__ = [
     "rollups",
     "sessions",
     "tasks",
+    "unique_keys",
     "users",
     "workers",
     "zone_aliases",

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     SmallInteger,
     Table,
     Text,
@@ -127,6 +128,9 @@ jobs = Table(
     Column("updated_at", timestamptz, nullable=False),
     Column("parameters_checked", Boolean, nullable=False),
     Column("expires_after_seconds", Double),
+    Column("unique_key", Text),
+    Column("unique_for_seconds", Double),
+    Column("unique_policy", Text, nullable=False),
     Index("jobs_materialize", "materialize_at", postgresql_where=text("materialize_at IS NOT NULL")),
     Index("jobs_paused_until", "paused_until", postgresql_where=text("paused_until IS NOT NULL")),
     Index("jobs_user", "user_id", "created_at", "job_id"),
@@ -154,6 +158,15 @@ ledger_ranges = Table(
     Column("cause", Text),
     Column("recorded_at", timestamptz, nullable=False),
     postgresql_partition_by="HASH (shard)",
+)
+
+unique_keys = Table(
+    "unique_keys",
+    metadata,
+    Column("key_hash", LargeBinary, primary_key=True),
+    Column("shard", SmallInteger),
+    Column("job_id", Uuid),
+    Column("expires_at", timestamptz),
 )
 
 batches = Table(
