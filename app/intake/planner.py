@@ -90,9 +90,8 @@ class JobPlanner:
         if fresh:
             await self._ensure_queue(request, looked)
         check_key(request.concurrency_key)
-T = TypeVar("T")
-        user_id = await self._owner(request, by, fresh=fresh)
-        revision = await self._check_parameters(request, fresh=fresh)
+        user_id = await self._owner(request, by, looked, fresh=fresh)
+        revision = await self._check_parameters(request, looked, fresh=fresh)
         schedule = schedules.columns(request.schedule)
         check_unique(request, schedule.schedule_type)
         return plan_job(
