@@ -1,6 +1,6 @@
 # `make` lists what can be done. Works with GNU make 3.81 (macOS) and with spaces in the checkout's path.
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos chaos-full mutants check format lock wheel clean FORCE
+.PHONY: help run test chaos chaos-full mutants bench bench-ui check format lock wheel clean FORCE
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
@@ -45,6 +45,9 @@ check: $(DEV_STAMP) ## Check format, style and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+
+bench: $(DEV_STAMP) ## Measure the engine: speed and precision, beside bare statements and bare timers (minutes)
+	.venv/bin/python -m benchmarks.engine $(ARGS)
 
 bench-ui: $(DEV_STAMP) ## Measure the pages of the dashboard on 10,000 jobs and a million finished executions
 	.venv/bin/python -m benchmarks.ui $(ARGS)
