@@ -3,7 +3,6 @@
 import logging
 
 from app.db.stores.expiry import ExpiryStore
-from app.domain.ids import SHARDS
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +20,10 @@ class Expirer:
 
     async def tick(self) -> bool:
         """End what is too late; return whether a shard may have more."""
-        ended = {shard: await self._expiries.expire(shard, limit=BATCH) for shard in SHARDS}
+        shards = await self._expiries.shards_to_expire()
+        ended = {shard: await self._expiries.expire(shard, limit=BATCH) for shard in shards}
         for shard, count in ended.items():
             if count:
                 extra = {"event": "executions_expired", "shard": shard, "executions": count}
                 log.info("start deadlines had passed", extra=extra)
-        return max(ended.values()) == BATCH
+        return BATCH in ended.values()

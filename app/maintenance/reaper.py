@@ -7,7 +7,6 @@ from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
 from app.db.stores.executions import NO_OUTAGE, ExecutionStore
 from app.db.stores.limits import LimitStore
-from app.domain.ids import SHARDS
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +47,9 @@ class Reaper:
         self._last_tick = now
         if now < self._not_before:
             return False
-        freed = [await self._reap(shard) for shard in SHARDS]
+        freed = [await self._reap(shard) for shard in await self._executions.shards_to_reap()]
         self._last_tick = time.monotonic()
-        return max(freed) >= BATCH
+        return max(freed, default=0) >= BATCH
 
     async def _reap(self, shard: int) -> int:
         reaped = await self._executions.reap(shard, limit=BATCH, outage_until=self._outage_until)

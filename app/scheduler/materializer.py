@@ -6,7 +6,6 @@ from datetime import timedelta
 from app.db.notifier import HintSender
 from app.db.stores.schedules import DueJob, ScheduleStore
 from app.domain.errors import InvalidInput
-from app.domain.ids import SHARDS
 from app.domain.planning import Misfire, MisfirePolicy, Plan, plan
 from app.domain.schedule import Schedule
 from app.domain.stored_schedule import stored_schedule
@@ -28,8 +27,8 @@ class Materializer:
 
     async def tick(self) -> bool:
         """Plan what is due; return whether a shard may have more."""
-        planned = [await self._plan_shard(shard) for shard in SHARDS]
-        return max(planned) == JOBS_AT_ONCE
+        planned = [await self._plan_shard(shard) for shard in await self._schedules.shards_to_plan()]
+        return JOBS_AT_ONCE in planned
 
     async def _plan_shard(self, shard: int) -> int:
         result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self.plan)

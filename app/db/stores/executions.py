@@ -14,7 +14,7 @@ from app.db.pools import Connection, Pool
 from app.db.queries import load
 from app.domain.claims import Claim, LeaseId
 from app.domain.hints import Ready
-from app.domain.ids import shard_of
+from app.domain.ids import SHARDS, shard_of
 from app.domain.poison import LOST_LEASE, POISONED, is_suspect
 from app.domain.snapshots import Snapshot
 
@@ -197,6 +197,10 @@ class ExecutionStore:
     async def asked_to_stop(self, worker_id: UUID) -> set[UUID]:
         """Return the executions of a worker that somebody has asked to stop."""
         return {row[0] for row in await self._pool.fetch(load("flagged_cancels"), worker_id)}
+
+    async def shards_to_reap(self) -> list[int]:
+        """Return the shards in which `reap` has something to do."""
+        return [row[0] for row in await self._pool.fetch(load("shards_to_reap"), SHARDS)]
 
     async def reap(self, shard: int, *, limit: int, outage_until: datetime = NO_OUTAGE) -> Reaped:
         """Free executions of one shard whose lease has lapsed, up to `limit` of each kind.

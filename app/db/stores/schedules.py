@@ -13,7 +13,7 @@ from app.db.queries import load
 from app.db.stores.hourly_counts import CounterBusy, count_hours, lock_hours
 from app.domain.hints import Ready
 from app.domain.hourly_quota import HOUR, Count, UserHour, admit, hour_of
-from app.domain.ids import new_execution_id
+from app.domain.ids import SHARDS, new_execution_id
 from app.domain.planning import PassedOver, Plan
 from app.domain.statuses import Disposition
 
@@ -60,6 +60,10 @@ class ScheduleStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+
+    async def shards_to_plan(self) -> list[int]:
+        """Return the shards in which jobs are due for planning."""
+        return [row[0] for row in await self._pool.fetch(load("shards_to_plan"), SHARDS)]
 
     async def plan_due(self, shard: int, *, limit: int, plan: Callable[[DueJob], Plan]) -> Planned:
         """Lock up to `limit` due jobs of one shard and store what `plan` says of each."""
