@@ -39,6 +39,8 @@ def flattened(item: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def text_of(value: object) -> str:
     """Return a value for a line of tab-separated fields: times as the API writes them, nothing for null."""
+    if isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()):
+        value = [f"{name}={item}" for name, item in value.items()]
     match value:
         case None:
             return ""
@@ -57,7 +59,7 @@ def text_of(value: object) -> str:
 def shown(value: object) -> str:
     """Return a value for people: times in their zone, with its offset."""
     text = text_of(value)
-    if value is None:
+    if value is None or value == {}:
         return "-"
     if _TIME.fullmatch(text):
         return datetime.fromisoformat(text).astimezone().isoformat(" ", "seconds")

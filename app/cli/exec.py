@@ -43,6 +43,13 @@ STATUSES = (
     "SKIPPED",
 )
 
+_WITHOUT_REASONS = {
+    "PENDING": "nothing is in its way: the next worker with room takes it",
+    "RETRYING": "nothing is in its way: the next worker with room takes it",
+    "SCHEDULED": "a worker holds it ready and starts it on the dot",
+    "RUNNING": "it runs",
+}
+
 
 @click.group(name="exec", cls=Nouns)
 def executions() -> None:
@@ -75,8 +82,11 @@ def get_execution(session: Session, execution_id: str) -> None:
 @click.argument("execution_id")
 @click.pass_obj
 def explain(session: Session, execution_id: str) -> None:
-    """Say why an execution waits."""
-    session.output.item(session.client.get(at("executions", execution_id, "explain")))
+    """Say why an execution waits, its place in line, and when it may start."""
+    found = session.client.get(at("executions", execution_id, "explain"))
+    session.output.item(found, fields=list(_with_reasons(found)))
+    if not found["reasons"]:
+        note(_WITHOUT_REASONS.get(found["status"], f"it has ended: onthedot exec get {execution_id}"))
 
 
 @executions.command("attempts")
@@ -129,6 +139,15 @@ def retry(session: Session, execution_id: str) -> None:
     created = session.client.post(at("executions", execution_id, "actions", "retry"))
     session.output.item(created)
     note(f"follow it: onthedot exec logs -f {created['execution_id']}")
+
+
+def _with_reasons(explanation: Document) -> Iterator[tuple[str, object]]:
+    """Yield the fields of an explanation, its reasons in words, a line each."""
+    for name, value in explanation.items():
+        if name == "reasons":
+            yield from ((f"reasons.{reason['code']}", reason["detail"]) for reason in value)
+        else:
+            yield name, value
 
 
 def _log(client: RestClient, execution_id: str, *, follow: bool) -> Iterator[Document]:

@@ -7,6 +7,7 @@ import click
 from app.cli.cells import Column
 from app.cli.exec import COLUMNS as EXECUTION_COLUMNS
 from app.cli.exec import STATUSES
+from app.cli.fields import job_fields
 from app.cli.options import (
     Function,
     assignment,
@@ -34,6 +35,8 @@ COLUMNS = (
     Column("ZONE", "schedule.timezone"),
     Column("ACTIVE", "is_active"),
     Column("NEXT", "next_at"),
+    Column("OVERLAP", "overlap"),
+    Column("KEY", "concurrency_key"),
 )
 
 
@@ -83,17 +86,8 @@ def get_job(session: Session, job_id: str) -> None:
 @click.option(
     "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="JSON or else text"
 )
-@click.option("--name")
 @click.option("--user", "user_id", help="The owner; only an admin may name somebody else")
-@click.option("--queue")
-@click.option("--priority", type=int)
-@click.option(
-    "--expires-after",
-    "expires_after_seconds",
-    type=float,
-    metavar="SECONDS",
-    help="Never begin it later than so long after it was due",
-)
+@job_fields
 @click.option("--unique-key", metavar="KEY", help="Create it only if no job of the task holds this key")
 @click.option(
     "--unique-for", "unique_for_seconds", type=float, metavar="SECONDS", help="Hold the key so long"
@@ -144,22 +138,28 @@ def create_job(
 
 @job.command("edit")
 @click.argument("job_id")
+@job_fields
 @body_options
 @if_version_option
 @click.pass_obj
 def edit_job(
     session: Session,
+    /,
     *,
     job_id: str,
     file: IO[bytes] | None,
     assignments: tuple[str, ...],
     if_version: int | None,
+    **fields: object,
 ) -> None:
-    """Change parts of a job: onthedot job edit JOB --set priority=0.
+    """Change parts of a job.
 
-    A new schedule is set as a whole: --set schedule='{"type": "CRON", "expression": "0 3 * * *"}'.
+    \b
+    onthedot job edit JOB --priority 0 --overlap skip
+    onthedot job edit JOB --set concurrency_key=null
+    onthedot job edit JOB --set schedule='{"type": "CRON", "expression": "0 3 * * *"}'
     """
-    body = patch_of(file, assignments)
+    body = patch_of(file, assignments, **fields)
     changed = session.client.patch(at("jobs", job_id), body, if_version=if_version)
     _changed(session, changed, f"changed job {job_id}")
     _warn(changed)

@@ -38,19 +38,24 @@ def body_options(function: Function) -> Function:
 
 
 def body_of(file: IO[bytes] | None, assignments: Sequence[str], **fields: object) -> Document:
-    """Return a body: the file's, with the fields that were given (not None), with what was set one by one."""
+    """Return a body: the file's, with the fields that were given (not None), with what was set one by one.
+
+    `a__b` is the field `b` of the field `a`.
+    """
     body = json_object(file) if file else {}
-    body |= {name: value for name, value in fields.items() if value is not None}
+    for name, value in fields.items():
+        if value is not None:
+            _put(body, name.replace("__", "."), value)
     for name, value in map(assignment, assignments):
         _put(body, name, value)
     return body
 
 
 def patch_of(file: IO[bytes] | None, assignments: Sequence[str], **fields: object) -> Document:
-    """Return the body of a change, which must change something."""
+    """Return the body of a change, which must change something; for `fields` see `body_of`."""
     body = body_of(file, assignments, **fields)
     if not body:
-        raise click.UsageError("say what to change: --set NAME=VALUE, or -f FILE")
+        raise click.UsageError("say what to change: by an option, --set NAME=VALUE, or -f FILE")
     return body
 
 

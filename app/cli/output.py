@@ -47,20 +47,21 @@ class Output:
 
                 print_items(items, columns)
 
-    def item(self, item: Mapping[str, Any]) -> None:
-        """Print one thing: all its fields, nested ones by their whole names."""
+    def item(self, item: Mapping[str, Any], *, fields: Sequence[tuple[str, object]] | None = None) -> None:
+        """Print one thing: all its fields, nested ones by their whole names; as lines `fields` instead, if given."""
+        shown = flattened(item) if fields is None else fields
         match self.form:
             case Form.JSON:
                 _print_json(item)
             case Form.JSONL:
                 click.echo(msgspec.json.encode(item))
             case Form.TSV:
-                for name, value in flattened(item):
+                for name, value in shown:
                     click.echo(f"{name}\t{one_line(text_of(value))}")
             case Form.TABLE:
                 from app.cli.tables import print_fields
 
-                print_fields(flattened(item))
+                print_fields(shown)
 
     def lines(self, lines: Iterable[Document], message: str) -> None:
         """Print captured lines: each one's field `message`, or in JSON whole ones, an item a line."""

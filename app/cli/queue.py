@@ -5,6 +5,7 @@ from typing import IO
 import click
 
 from app.cli.cells import Column
+from app.cli.fields import queue_fields
 from app.cli.options import (
     body_of,
     body_options,
@@ -29,6 +30,8 @@ COLUMNS = (
     Column("MAX_DELAY_MS", "max_delay_ms"),
     Column("PAUSED_BY", "paused.by"),
     Column("PAUSED_UNTIL", "paused.until"),
+    Column("MAX_CONCURRENCY", "max_concurrency"),
+    Column("PER_SECOND", "rate_limit.per_second"),
 )
 
 
@@ -55,8 +58,7 @@ def get_queue(session: Session, name: str) -> None:
 
 @queue.command("create")
 @click.argument("name")
-@click.option("--priority", type=click.IntRange(0, 3))
-@click.option("--max-delay-ms", type=int, help="Lateness objective")
+@queue_fields
 @body_options
 @click.pass_obj
 def create_queue(
@@ -66,9 +68,9 @@ def create_queue(
     name: str,
     file: IO[bytes] | None,
     assignments: tuple[str, ...],
-    **fields: int | None,
+    **fields: object,
 ) -> None:
-    """Create a queue: onthedot queue create etl --priority 1 --set max_retries=5."""
+    """Create a queue: onthedot queue create etl --priority 1 --max-concurrency 20."""
     body = body_of(file, assignments, queue=name, **fields)
     session.output.item(session.client.post("/queues", body))
     note(f"created queue {name}")
@@ -76,19 +78,27 @@ def create_queue(
 
 @queue.command("edit")
 @click.argument("name")
+@queue_fields
 @body_options
 @if_version_option
 @click.pass_obj
 def edit_queue(
     session: Session,
+    /,
     *,
     name: str,
     file: IO[bytes] | None,
     assignments: tuple[str, ...],
     if_version: int | None,
+    **fields: object,
 ) -> None:
-    """Change parts of a queue: onthedot queue edit etl --set max_delay_ms=500."""
-    body = patch_of(file, assignments)
+    """Change parts of a queue.
+
+    \b
+    onthedot queue edit etl --max-concurrency 20 --rate-limit 100
+    onthedot queue edit etl --set max_concurrency=null --set max_retries=5
+    """
+    body = patch_of(file, assignments, **fields)
     session.output.item(session.client.patch(at("queues", name), body, if_version=if_version))
     note(f"changed queue {name}")
 

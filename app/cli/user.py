@@ -7,6 +7,7 @@ import click
 from app.cli.cells import Column
 from app.cli.exec import COLUMNS as EXECUTION_COLUMNS
 from app.cli.exec import STATUSES
+from app.cli.fields import user_fields
 from app.cli.options import body_of, body_options, if_version_option, limit_option, patch_of, yes_option
 from app.cli.output import note
 from app.cli.session import Nouns, Session, confirm
@@ -20,6 +21,7 @@ COLUMNS = (
     Column("CONCURRENT", "job_quotas.max_concurrent_jobs"),
     Column("PER_HOUR", "job_quotas.max_jobs_per_hour"),
     Column("VERSION", "version"),
+    Column("PER_SECOND", "job_quotas.rate_limit.per_second"),
 )
 
 
@@ -46,9 +48,7 @@ def get_user(session: Session, user_id: str) -> None:
 
 @user.command("create")
 @click.argument("user_id")
-@click.option("--name")
-@click.option("--email")
-@click.option("--role", type=click.Choice(["viewer", "operator", "admin"]))
+@user_fields
 @body_options
 @click.pass_obj
 def create_user(
@@ -58,9 +58,9 @@ def create_user(
     user_id: str,
     file: IO[bytes] | None,
     assignments: tuple[str, ...],
-    **fields: str | None,
+    **fields: object,
 ) -> None:
-    """Create a user: onthedot user create ada --role operator --set job_quotas.max_concurrent_jobs=10."""
+    """Create a user: onthedot user create ada --role operator --max-concurrent-jobs 10."""
     body = body_of(file, assignments, user_id=user_id, **fields)
     session.output.item(session.client.post("/users", body))
     note(f"created user {user_id}; make a key: onthedot key create {user_id}")
@@ -68,19 +68,27 @@ def create_user(
 
 @user.command("edit")
 @click.argument("user_id")
+@user_fields
 @body_options
 @if_version_option
 @click.pass_obj
 def edit_user(
     session: Session,
+    /,
     *,
     user_id: str,
     file: IO[bytes] | None,
     assignments: tuple[str, ...],
     if_version: int | None,
+    **fields: object,
 ) -> None:
-    """Change parts of a user: onthedot user edit ada --set role=viewer."""
-    body = patch_of(file, assignments)
+    """Change parts of a user.
+
+    \b
+    onthedot user edit ada --role viewer
+    onthedot user edit ada --max-jobs-per-hour 1000 --set job_quotas.max_concurrent_jobs=null
+    """
+    body = patch_of(file, assignments, **fields)
     session.output.item(session.client.patch(at("users", user_id), body, if_version=if_version))
     note(f"changed user {user_id}")
 

@@ -20,6 +20,9 @@ COLUMNS = (
     Column("HEARTBEAT", "heartbeat_at"),
     Column("STARTED", "started_at"),
     Column("VERSION", "version"),
+    Column("LABELS", "labels"),
+    Column("CORES", "cpu_cores"),
+    Column("MEMORY_MB", "memory_mb"),
 )
 
 

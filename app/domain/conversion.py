@@ -9,7 +9,7 @@ from app.domain.errors import InvalidInput
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_MESSAGE = re.compile(r"(?P<detail>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_MESSAGE = re.compile(r"(?P<detail>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.{1,100})`", re.DOTALL)
 _LONGEST_DETAIL = 300
@@ -24,7 +24,8 @@ def convert(value: object, model: type[T]) -> T:
         match = _MESSAGE.fullmatch(str(error))
         detail, path = (match["detail"], match["path"] or "") if match else (str(error), "")
         pointer = _pointer(path, detail)
-        detail = f"{pointer or 'the body'}: {detail[:_LONGEST_DETAIL]}"
+        where = f"a name in {pointer or 'the body'}" if match and match["key"] else pointer or "the body"
+        detail = f"{where}: {detail[:_LONGEST_DETAIL]}"
         raise InvalidInput(detail, pointer=pointer) from None
 
 

@@ -56,6 +56,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     since: datetime | None = None
     link: str | None = None
+    holders: list[UUID] = []
+    """Executions that take the room of a limit; not all of many."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,7 +107,8 @@ def _reason(at: LimitSituation, limit: Limit, obstacle: Obstacle) -> Reason:
     more = f" and {count - len(holders):,} more" if count > len(holders) else ""
     detail = f"{subject} has {count} of {limit.most} under way: {named}{more}."
     since = holders[0].since if holders else None
-    return Reason(code=_CODES[scope], detail=detail, since=since, link=link)
+    ids = [holder.execution_id for holder in holders]
+    return Reason(code=_CODES[scope], detail=detail, since=since, link=link, holders=ids)
 
 
 def _somewhere(at: LimitSituation) -> Iterator[Reason]:

@@ -1,7 +1,9 @@
 """What pages say of executions."""
 
+import re
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from app.db.reads.execution_rows import ListedExecution
 from app.db.reads.execution_story import ExecutionStory
@@ -19,6 +21,19 @@ JSON_LINES = 20
 """Open on a page; what follows is folded."""
 JSON_CHARACTERS = 16_000
 """On a page at all."""
+
+
+LIMITS = frozenset(
+    {
+        ReasonCode.OVERLAP,
+        ReasonCode.USER_QUOTA,
+        ReasonCode.QUEUE_CONCURRENCY,
+        ReasonCode.TASK_CONCURRENCY,
+        ReasonCode.KEY_CONCURRENCY,
+        ReasonCode.RATE_LIMITED,
+    }
+)
+"""Reasons to wait for room that others take."""
 
 
 class ShownJson(NamedTuple):
@@ -63,6 +78,12 @@ def meaning(story: ExecutionStory, now: datetime) -> str:
     return _STANDS[execution.status]
 
 
+_PASSED_OVER = {
+    Disposition.SKIPPED_OVERLAP: "It never ran: another run of its job was under way when it was due.",
+    Disposition.EXPIRED: "It never ran: it had not begun by its start deadline.",
+}
+"""Why what was skipped was."""
+
 _STANDS = {
     Status.BLOCKED: "It waits for what it depends on.",
     Status.SCHEDULED: "A worker holds it ready, and starts it on the dot.",
@@ -76,6 +97,8 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
         return "It waits: its job is paused, and it runs when that is resumed."
     if story.attempts and story.attempts[-1].outcome == "interrupted":
         return "It gave its slot to more urgent work, and starts again as soon as a worker has one for it."
+    if execution.due_at <= now and _is_limited(story.explanation):
+        return "It is due, and a limit keeps it waiting."
     if execution.due_at <= now:
         place = story.explanation.position if story.explanation else None
         number = f" It is number {place:,}." if place and place > 1 else ""
@@ -83,6 +106,10 @@ def _wait(story: ExecutionStory, now: datetime) -> str:
     if execution.status is Status.RETRYING:
         return f"Attempt {execution.attempt_number} did not succeed; it waits for the next one."
     return "It waits for its instant."
+
+
+def _is_limited(explanation: Explanation | None) -> bool:
+    return any(reason.code in LIMITS for reason in (explanation.reasons if explanation else ()))
 
 
 def deaths(story: ExecutionStory) -> str | None:
@@ -109,7 +136,8 @@ def _end(story: ExecutionStory) -> str:
                 " while it ran." if story.execution.started_at else " before it began."
             )
         case Status.SKIPPED:
-            return f"It was passed over: {execution.disposition.replace('_', ' ')}."
+            other = f"It never ran: {execution.disposition.replace('_', ' ')}."
+            return _PASSED_OVER.get(execution.disposition, other)
         case _:
             return _failed(story)
 
@@ -127,24 +155,38 @@ def _failed(story: ExecutionStory) -> str:
     return f"It failed for good: all {execution.max_attempts} attempts did."
 
 
-def waits_for(explanation: Explanation | None) -> list[tuple[str, str]]:
-    """Return what an execution waits for besides its instant: the sentence, and the page that it leads to."""
+class Wait(NamedTuple):
+    """Something that an execution waits for."""
+
+    parts: list[str | UUID]
+    """Its sentence, taken apart at the executions that it names."""
+    page: str
+    """The page of what it is about; empty where it has none."""
+
+
+def waits_for(explanation: Explanation | None) -> list[Wait]:
+    """Return what an execution waits for besides its instant."""
     return [
-        (reason.detail, _page_of(reason))
+        Wait(_taken_apart(reason), _page_of(reason))
         for reason in (explanation.reasons if explanation else ())
         if reason.code not in {ReasonCode.NOT_DUE, ReasonCode.RUNS_ALONE}  # said beside
     ]
 
 
+def _taken_apart(reason: Reason) -> list[str | UUID]:
+    named = {str(one): one for one in reason.holders}
+    if not named:
+        return [reason.detail]
+    pieces = re.split(f"({'|'.join(named)})", reason.detail)
+    return [named.get(piece, piece) for piece in pieces if piece]
+
+
 def _page_of(reason: Reason) -> str:
-    """Return the page of what a reason is about, where it has one."""
-    if reason.code is ReasonCode.JOB_PAUSED:
-        return str(reason.link).removeprefix("/api/v1")
-    return (
-        "/"
-        if reason.code in {ReasonCode.QUEUE_PAUSED, ReasonCode.NO_WORKER_FOR_QUEUE, ReasonCode.NO_CAPACITY}
-        else ""
-    )
+    """Return the page of what a reason is about, where it has one: queues and workers stand on the overview."""
+    path = (reason.link or "").removeprefix("/api/v1")
+    if path.startswith(("/jobs/", "/tasks/")):
+        return path
+    return "/" if path.startswith(("/queues/", "/workers")) else ""
 
 
 def json_shown(value: Any) -> ShownJson:  # noqa: ANN401 - any JSON value

@@ -7,7 +7,17 @@ from uuid import UUID
 
 import msgspec
 
-_ELSEWHERE = {"task_id", "schedule", "parameters", "name", "user_id", "queue", "priority"}
+_OPTIONS = {
+    "name": "--name",
+    "user_id": "--user",
+    "queue": "--queue",
+    "priority": "--priority",
+    "expires_after_seconds": "--expires-after",
+    "overlap": "--overlap",
+    "concurrency_key": "--concurrency-key",
+    "concurrency_limit": "--concurrency-limit",
+}
+_ELSEWHERE = {"task_id", "schedule", "parameters", *_OPTIONS}
 _SHORT = {
     "RECURRING": ("expression", "--cron"),
     "ONCE": ("scheduled_time", "--at"),
@@ -44,14 +54,7 @@ def command_line(document: Document, *, edited: Edited | None = None) -> str:
         return _lines(parts)
     parts = [f"onthedot job create {shlex.quote(document['task_id'])}", *_when(document["schedule"])]
     parts += [f"-p {_assigned(name, value)}" for name, value in document.get("parameters", {}).items()]
-    for name, option in (
-        ("name", "--name"),
-        ("user_id", "--user"),
-        ("queue", "--queue"),
-        ("priority", "--priority"),
-    ):
-        if name in document:
-            parts.append(f"{option} {shlex.quote(str(document[name]))}")
+    parts += [f"{o} {shlex.quote(str(document[name]))}" for name, o in _OPTIONS.items() if name in document]
     return _lines(
         [*parts, *_set({name: value for name, value in document.items() if name not in _ELSEWHERE})]
     )

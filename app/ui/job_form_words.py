@@ -30,6 +30,9 @@ LABELS: Mapping[str, str] = {
     "max_retries": "Retries",
     "timeout_seconds": "Time-out",
     "expires_after_seconds": "Begin within",
+    "overlap": "If an earlier run is still under way",
+    "concurrency_key": "Concurrency key",
+    "concurrency_limit": "At once under this key",
 }
 HELP: Mapping[str, str] = {
     "task_id": "What it runs.",
@@ -53,6 +56,9 @@ HELP: Mapping[str, str] = {
     "max_retries": "After a failed attempt, at most so many more.",
     "timeout_seconds": "Seconds that an attempt may take.",
     "expires_after_seconds": "Seconds. What has not begun so long after its instant never runs.",
+    "overlap": "One that is to be tried again is under way, too.",
+    "concurrency_key": "Runs of any job with the same key wait for each other. {{parameters.NAME}} is a value.",
+    "concurrency_limit": "How many of them run at the same time.",
 }
 LIVE = ("task_id", "schedule.expression", "schedule.scheduled_time", "schedule.every", "schedule.timezone",
         "schedule.starts_at", "schedule.ends_at", "schedule.misfire_grace_seconds")  # fmt: skip
@@ -65,6 +71,21 @@ MISFIRES = (
     ("skip", "leave them out"),
     ("run_all", "make up for each"),
 )
+OVERLAPS = (
+    ("allow", "Run beside it", "Both run. This is the default."),
+    ("queue", "Wait for it", "It begins when the earlier one has ended; none is left out."),
+    (
+        "skip",
+        "Skip the new run",
+        "It never runs, and the history says so. A run that somebody asks for by hand waits.",
+    ),
+    (
+        "cancel_running",
+        "Stop the earlier run",
+        "The new one begins when that has stopped; of several only the newest.",
+    ),
+)
+"""What becomes of a run that is due while another one of its job is under way: value, choice, what follows."""
 
 
 class Preset(NamedTuple):

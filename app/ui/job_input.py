@@ -12,6 +12,7 @@ import msgspec
 
 from app.db.reads.jobs import JobView
 from app.domain import strict_json
+from app.domain.admission import Overlap
 from app.domain.errors import Conflict, FieldError, InvalidInput, UnknownTask
 from app.domain.jobs import Tag
 from app.domain.schedule_spec import ScheduleType
@@ -40,6 +41,9 @@ PLAIN_FIELDS = (
     "max_retries",
     "timeout_seconds",
     "expires_after_seconds",
+    "overlap",
+    "concurrency_key",
+    "concurrency_limit",
 )
 FIELDS = (*PLAIN_FIELDS, *(IN_SCHEDULE + name for name in SCHEDULE_FIELDS), "every_unit")
 
@@ -65,6 +69,7 @@ DEFAULTS: Mapping[str, str] = {
     "schedule.misfire": "run_once",
     "schedule.misfire_grace_seconds": "60",
     "every_unit": "minutes",
+    "overlap": Overlap.ALLOW,
 }
 
 Values = Mapping[str, str]
@@ -79,7 +84,9 @@ def document_of(values: Values) -> dict[str, Any]:
     found = {name: _read(values, name, read, errors) for name, read in _READERS.items()}
     if found["task_id"] is None and not values.get("task_id", "").strip():
         errors.append(FieldError("/task_id", UnknownTask.code, "choose what it runs"))
-    document = {name: value for name, value in found.items() if value is not None}
+    document = {
+        name: value for name, value in found.items() if value is not None and value != _LEFT_OUT.get(name)
+    }
     document["schedule"] = schedule_of(values, errors)
     if errors:
         raise InvalidInput(errors[0].detail, errors=tuple(errors))
@@ -106,7 +113,7 @@ def changes_of(values: Values, changed: set[str]) -> dict[str, Any]:
     """Return what a form changes, as `PATCH /jobs/{id}` takes it: an emptied field gives its override back."""
     document = document_of(values)
     names = {"schedule" if name.startswith(IN_SCHEDULE) or name == "every_unit" else name for name in changed}
-    emptied: dict[str, Any] = {"tags": [], "parameters": {}}
+    emptied: dict[str, Any] = {"tags": [], "parameters": {}, "overlap": Overlap.ALLOW.value}
     return {name: document.get(name, emptied.get(name)) for name in sorted(names)}
 
 
@@ -125,6 +132,9 @@ def values_of(job: JobView) -> dict[str, str]:
         "max_retries": job.max_retries,
         "timeout_seconds": _plain(job.timeout_seconds),
         "expires_after_seconds": _plain(job.expires_after_seconds),
+        "overlap": job.overlap,
+        "concurrency_key": job.concurrency_key,
+        "concurrency_limit": job.concurrency_limit,
         "schedule.type": schedule.type,
         "schedule.expression": schedule.expression,
         "schedule.scheduled_time": _wall(schedule.scheduled_time, zone),
@@ -252,6 +262,7 @@ _READERS: Mapping[str, Callable[[Values, str], Any]] = dict.fromkeys(PLAIN_FIELD
     "max_retries": _number,
     "timeout_seconds": _number,
     "expires_after_seconds": _number,
+    "concurrency_limit": _number,
 }
 _SCHEDULE_READERS: Mapping[str, Callable[[Values, str], Any]] = {
     "every": _every,
@@ -263,6 +274,7 @@ _LEFT_OUT = {
     "misfire": "run_once",
     "misfire_grace_seconds": "60",
     "timezone": "UTC",
+    "overlap": "allow",
 }
 """Defaults that go without saying."""
 

@@ -1,14 +1,15 @@
 """What the page of a job says: its policy in words, and how its runs went in figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from app.db.reads.job_policy import JobPolicy
+from app.db.reads.job_policy import JobPolicy, Limits
 from app.db.reads.job_runs import Run
 from app.db.reads.jobs import JobView, ScheduleView
 from app.domain.cron import parse_all
 from app.domain.errors import InvalidInput
 from app.domain.retry import Backoff, RetryPolicy
+from app.ui.limit_words import at_once_words, label_words, needs_words, rate_words
 from app.ui.words import duration, pretty
 
 PRIORITIES = ("critical", "high", "normal", "low")
@@ -18,9 +19,9 @@ _SHOWN_DELAYS = 3
 
 _OVERLAP = {
     "allow": "runs may overlap",
-    "skip": "skipped while an earlier run goes on",
+    "skip": "skipped while an earlier run is under way",
     "queue": "waits until the earlier run has ended",
-    "cancel_running": "cancels the earlier run",
+    "cancel_running": "stops the earlier run, then begins",
 }
 _MISFIRE = {"skip": "skipped", "run_once": "one run makes up for all", "run_all": "all are made up for"}
 _GAP = {"run_after_gap": "run right after", "skip": "do not run"}
@@ -55,7 +56,7 @@ def policy_rules(job: JobView, policy: JobPolicy | None) -> list[Rule]:
         words = f"times it skips {_GAP[job.schedule.gap]}, times it repeats {_FOLD[job.schedule.fold]}"
         rules.append(Rule("Clock changes", words))
     if policy is not None:
-        rules += _limits(job, policy)
+        rules += [*_settings(job, policy), *_limits(job, policy)]
     return rules
 
 
@@ -92,7 +93,7 @@ def shown_parameters(job: JobView) -> tuple[str, int]:
     return text[:MOST_JSON_CHARACTERS], max(0, len(text) - MOST_JSON_CHARACTERS)
 
 
-def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
+def _settings(job: JobView, policy: JobPolicy) -> list[Rule]:
     retries = retry_words(policy.max_retries, policy.backoff)
     priority = f"{policy.priority} {PRIORITIES[policy.priority]}"
     return [
@@ -103,6 +104,34 @@ def _limits(job: JobView, policy: JobPolicy) -> list[Rule]:
         Rule("Queue", policy.queue, _whose(job.queue)),
         Rule("Priority", priority, _whose(job.priority)),
     ]
+
+
+def _limits(job: JobView, policy: JobPolicy) -> Iterator[Rule]:
+    """Yield what limits its runs, and the runs that they share limits with."""
+    if policy.concurrency_key is not None:
+        words = f"{policy.concurrency_key}: {at_once_words(policy.concurrency_limit or 1)}"
+        yield Rule("Concurrency key", words, _whose(job.concurrency_key))
+    of_each_key = ", of each key" if policy.concurrency_key and policy.of_task.rate else ""
+    for name, limits, more in (
+        ("Runs of its task", policy.of_task, of_each_key),
+        ("Runs in its queue", policy.of_queue, ""),
+        ("Runs of its owner", policy.of_user, ""),
+    ):
+        if words := "; ".join(_limit_words(limits)):
+            yield Rule(name, words + more)
+    if needs := needs_words(policy.cpu_cores, policy.memory_mb):
+        yield Rule("Takes", needs, "from the task")
+    if policy.labels:
+        yield Rule("Runs where", ", ".join(label_words(policy.labels)), "from the task")
+
+
+def _limit_words(limits: Limits) -> Iterator[str]:
+    if limits.most is not None:
+        yield at_once_words(limits.most)
+    if limits.per_hour is not None:
+        yield f"{limits.per_hour:,} an hour"
+    if limits.rate is not None:
+        yield rate_words(limits.rate)
 
 
 def _deadline(job: JobView) -> list[Rule]:

@@ -10,12 +10,16 @@ from app.domain import strict_json
 from app.domain.conversion import convert
 from app.domain.errors import FieldError, InvalidInput
 from app.domain.http_target import METHODS
+from app.domain.labels import is_label
 from app.domain.tasks import BUILTIN_NAMES, ResourceRequirements, TaskPatch, TaskRequest
 from app.ui.forms import Form
+from app.ui.limit_words import label_words
 from app.ui.task_words import handler
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+LABELS = "labels"
+LIMITS = ("concurrency", "concurrency_limit")
 WHOLE = ("memory_mb", "max_retries")
 DECIMAL = ("timeout_seconds", "retry_delay_seconds", "retry_max_delay_seconds", "cpu_cores")
 JSON_FIELDS = ("parameter_schema", "failure_rules")
@@ -46,6 +50,8 @@ def task_form(task: Task, kind: str) -> Form:
         "parameter_schema": _pretty(task.parameter_schema) if task.parameter_schema else "",
         "failure_rules": _pretty(task.failure_rules) if task.failure_rules else "",
         "version": str(task.version),
+        LABELS: ", ".join(label_words(task.labels)),
+        **_limit_texts(task),
         **_resource_texts(task.resource_requirements),
     }
     method, _, url = own.target.partition(" ") if own.kind == "http" else ("POST", "", own.target)
@@ -96,6 +102,10 @@ def _definition(form: Form, kind: str) -> dict[str, Any]:
         "resource_requirements": {
             name: value for name, value in resources.items() if value is not None or name == "max_retries"
         },
+        LABELS: read.labels(LABELS),
+        "concurrency_key": form.text("concurrency_key"),
+        **{name: read.number(name, whole=True) for name in LIMITS},
+        "rate_limit": read.rate("rate_limit"),
     }
     read.require_all()
     return definition
@@ -126,6 +136,29 @@ class _Reading:
             self._refuse(place, "write a whole number" if whole else "write a number")
             return None
         return value
+
+    def labels(self, place: str) -> dict[str, str]:
+        """Return the labels in a field: NAME=VALUE, divided by commas."""
+        labels = {}
+        for part in filter(None, map(str.strip, (self._form.text(place) or "").split(","))):
+            name, _, value = map(str.strip, part.partition("="))
+            if not is_label(name, value):
+                self._refuse(
+                    place, f"{part!r:.140} is no label: write NAME=VALUE, such as gpu=a100, region=eu"
+                )
+            labels[name] = value
+        return labels
+
+    def rate(self, place: str) -> dict[str, float] | None:
+        """Return the rate limit in two fields; None where both are empty."""
+        fields = {
+            "per_second": self.number(f"{place}.per_second"),
+            "burst": self.number(f"{place}.burst", whole=True),
+        }
+        given = {name: value for name, value in fields.items() if value is not None}
+        if given.keys() == {"burst"}:
+            self._refuse(f"{place}.per_second", "say how many may begin each second")
+        return given or None
 
     def json(self, place: str, empty: Any) -> Any:  # noqa: ANN401 - any JSON value
         """Return what the JSON in a field says, which must be of the kind of `empty`; that where there is nothing."""
@@ -165,6 +198,18 @@ def _handler_text(form: Form, kind: str) -> str:
     if kind == "http":
         return f"http:{form.text('method') or ''} {target}"
     return f"{kind}:{target}"
+
+
+def _limit_texts(task: Task) -> dict[str, str]:
+    rate = task.rate_limit
+    values = {
+        "concurrency": task.concurrency,
+        "concurrency_key": task.concurrency_key,
+        "concurrency_limit": task.concurrency_limit,
+        "rate_limit.per_second": rate and rate.per_second,
+        "rate_limit.burst": rate and rate.burst,
+    }
+    return {name: _number_text(value) for name, value in values.items() if value is not None}
 
 
 def _resource_texts(resources: ResourceRequirements) -> dict[str, str]:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from app import __version__
 from app.domain.schedule_words import rhythm
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, execution_words, log_text, run_strip, task_words, words
+from app.ui import charts, execution_words, limit_words, log_text, run_strip, task_words, words
 from app.ui.assets import STATIC_DIR, asset_urls
 from app.ui.job_form_words import ahead, wall
 
@@ -55,6 +55,10 @@ _FILTERS = (
     execution_words.local_time,
     execution_words.precise,
     execution_words.waits_for,
+    limit_words.at_once_words,
+    limit_words.label_words,
+    limit_words.needs_words,
+    limit_words.rate_words,
     log_text.log_text,
     plain,
     run_strip.strip_words,

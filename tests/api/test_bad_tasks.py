@@ -57,6 +57,12 @@ IDS = [
     "%00",
 ]
 
+RATES: list[tuple[str, dict[str, Any]]] = [
+    *(("per_second", {"per_second": value}) for value in (0, -1, None, "1", True, 1e308)),
+    *(("burst", {"per_second": 1, "burst": value}) for value in (0, -1, 1.5, "1", True, 1_000_001)),
+    ("per_second", {"burst": 1}), ("per_minute", {"per_second": 1, "per_minute": 60}),
+]  # fmt: skip
+
 
 def named(
     name: str, values: list[Any], *, code: str = "invalid_input"
@@ -109,6 +115,15 @@ CASES = (
     | resources("retry_delay_seconds", [-1, "1", True, None, 1e308])
     | resources("retry_max_delay_seconds", [-1, "1", True, None, 1e308])
     | resources("gpus", [1])
+    | named("labels", [None, [], "gpu=a100", {"GPU": "a100"}, {"": "x"}, {str(n): "x" for n in range(21)}])
+    | named("concurrency", [0, -1, 1.5, "3", True, 2**31])
+    | named("concurrency_key", ["", "x" * 201, 1, "{{tenant}}", "{{parameters.a", "a\x1fb"])
+    | named("concurrency_limit", [0, -1, 1.5, "3", True, 2**31])
+    | named("rate_limit", [1, [], "1"])
+    | {
+        f"rate_limit {value}": ({"rate_limit": value}, "invalid_input", f"/rate_limit/{name}")
+        for name, value in RATES
+    }
     | named("task_idd", [1])
     | named("version", [2])
 )

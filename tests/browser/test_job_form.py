@@ -95,6 +95,21 @@ def test_a_preset_and_the_mouse_make_a_recurring_job(house: House, open_as: Open
     assert job["schedule"]["expression"] == "0 9 * * MON-FRI"
 
 
+def test_what_a_run_does_beside_an_earlier_one_is_chosen_in_words(house: House, open_as: OpenAs) -> None:
+    task_id = house.task()
+    page = open_as("ada", f"/jobs/new?task={task_id}")
+    ways = page.get_by_role("group", name="If an earlier run is still under way")
+    expect(ways.get_by_role("radio", name="Run beside it")).to_be_checked()
+    ways.get_by_text("Skip the new run").click()
+    page.get_by_text("onthedot", exact=True).last.click()
+    expect(page.locator(".commands pre").last).to_contain_text("--overlap skip")
+    page.get_by_role("button", name="Create the job").click()
+
+    expect(page.locator(".rules")).to_contain_text("skipped while an earlier run is under way")
+    [job] = house.api.get("/jobs", params={"task_type": task_id}).json()["items"]
+    assert job["overlap"] == "skip"
+
+
 def test_what_is_wrong_is_told_and_led_to(house: House, open_as: OpenAs, watched: Watched) -> None:
     watched.expect("400")
     page = open_as("ada", f"/jobs/new?task={house.task()}")

@@ -61,7 +61,13 @@ async def test_every_status_has_a_page_that_says_what_it_means(
         ({"status": Status.COMPLETED, "disposition": "late"}, "started later than its queue promises"),
         ({"status": Status.CANCELLED, "started_at": None}, "cancelled before it began"),
         ({"status": Status.CANCELLED}, "cancelled while it ran"),
-        ({"status": Status.SKIPPED, "disposition": "skipped_misfire"}, "passed over: skipped misfire"),
+        ({"status": Status.SKIPPED, "disposition": "skipped_misfire"}, "It never ran: skipped misfire"),
+        (
+            {"status": Status.SKIPPED, "disposition": "skipped_overlap"},
+            "another run of its job was under way",
+        ),
+        ({"status": Status.SKIPPED, "disposition": "expired"}, "it had not begun by its start deadline"),
+        ({"status": Status.SKIPPED, "disposition": "expired", "error": FAILURE}, "Why it was skipped"),
     ],
 )
 async def test_a_status_is_explained(

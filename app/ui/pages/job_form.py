@@ -24,7 +24,7 @@ from app.intake.jobs import JobIntake, Kept, Submitted
 from app.ui.flash import Flash
 from app.ui.forms import Form
 from app.ui.job_commands import Edited
-from app.ui.job_form_words import FOLDS, GAPS, HELP, KINDS, LABELS, LIVE, MISFIRES, PRESETS, preset
+from app.ui.job_form_words import FOLDS, GAPS, HELP, KINDS, LABELS, LIVE, MISFIRES, OVERLAPS, PRESETS, preset
 from app.ui.job_input import DEFAULTS, UNITS, changes_of, document_of, place, values_of, values_of_copy
 from app.ui.job_look import JobDesk
 from app.ui.job_merge import BASE, Merged, changed_since, digests_of, merge
@@ -275,6 +275,7 @@ def _words() -> Mapping[str, Any]:
         "gaps": GAPS,
         "folds": FOLDS,
         "misfires": MISFIRES,
+        "overlaps": OVERLAPS,
         "priorities": [(str(number), f"{number} {word}") for number, word in enumerate(PRIORITIES)],
     }
 

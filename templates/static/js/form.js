@@ -40,7 +40,7 @@ document.addEventListener("htmx:after:swap", () => {
   for (const help of form.querySelectorAll(".help[id^=help-]")) {
     const field = document.getElementById(help.id.replace("help-", "field-"));
     const bad = help.querySelector(".bad");
-    field?.closest(".field").classList.toggle("field-bad", Boolean(bad));
+    field?.closest(".field")?.classList.toggle("field-bad", Boolean(bad));
     bad ? field?.setAttribute("aria-invalid", "true") : field?.removeAttribute("aria-invalid");
   }
 });
