@@ -5,12 +5,13 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.actors import name_actor
 from app.db.errors import is_lock_timeout
+from app.db.open_transactions import OpenTransaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict
 
@@ -24,7 +25,8 @@ PAUSE_SECONDS = (0.1, 0.5)
 # which gives way to a waiting lock after a second, and not to one that waits shorter.
 _LOCK = text("LOCK TABLE ONLY onthedot.jobs IN SHARE ROW EXCLUSIVE MODE")
 _IN_THE_WAY = text("""
-    SELECT l.pid, a.application_name, a.usename, extract(epoch FROM clock_timestamp() - a.xact_start) AS seconds
+    SELECT l.virtualtransaction, l.pid, a.application_name, a.usename, a.datname,
+           extract(epoch FROM clock_timestamp() - a.xact_start)::float8, ARRAY['jobs']
       FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
      WHERE l.locktype = 'relation' AND l.relation = 'onthedot.jobs'::regclass AND l.granted
        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -66,17 +68,9 @@ async def _lock(connection: AsyncConnection) -> bool:
 
 async def _conflict(connection: AsyncConnection) -> Conflict:
     """Return the error that names whoever is in the way, and what to do about it."""
-    sessions = [_named(row) for row in await connection.execute(_IN_THE_WAY)]
+    sessions = [str(OpenTransaction(*row)) for row in await connection.execute(_IN_THE_WAY)]
     return Conflict(
         "transactions that create or change jobs do not end, and what they refer to must not be deleted meanwhile: "
         f"{'; '.join(sessions) or 'many short ones'}. Commit them or roll them back, or end a session by "
         "SELECT pg_terminate_backend(PID); then try again"
     )
-
-
-def _named(session: Row[tuple[object, ...]]) -> str:
-    """Describe a session; of other users' PostgreSQL may not tell since when."""
-    if session.pid is None:
-        return "a prepared transaction (pg_prepared_xacts)"
-    since = f", open for {session.seconds:.0f} s" if session.seconds is not None else ""
-    return f"PID {session.pid}, {session.application_name or 'unnamed'!r:.60} as {session.usename}{since}"

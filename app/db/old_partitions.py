@@ -1,6 +1,8 @@
 """Daily partitions that are old enough to go: taken off without holding up anybody, then dropped."""
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -37,7 +39,7 @@ async def drop_old_partitions(pool: Pool, *, days: int) -> list[str]:
     completed by the next call, whatever interrupts it: a detach that waited in vain for a reader, too.
     """
     dropped: list[str] = []
-    async with pool.acquire() as connection:  # what is set and locked here ends with its release
+    async with pool.acquire() as connection, _reset_afterwards(connection):
         if await connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK):
             await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
             for table in DAILY:
@@ -47,6 +49,16 @@ async def drop_old_partitions(pool: Pool, *, days: int) -> list[str]:
                     extra = {"event": "partition_in_use", "table": table}
                     log.info("an old partition is still being read", extra=extra)
     return dropped
+
+
+@asynccontextmanager
+async def _reset_afterwards(connection: "PoolConnectionProxy[asyncpg.Record]") -> AsyncIterator[None]:
+    """Leave neither setting nor lock behind; a connection that is lost has none."""
+    try:
+        yield
+    finally:
+        if not connection.is_closed():
+            await connection.reset()
 
 
 async def _drop_old(

@@ -47,8 +47,12 @@ async def open_pool(
     by_index_only: bool = False,
     idle_in_transaction_seconds: float | None = None,
     on_demand: bool = False,
+    is_reset: bool = False,
 ) -> Pool:
     """Open a pool of `size` connections, one of them at once unless it is `on_demand`.
+
+    `is_reset`: what a session was set to or holds locks on ends when its connection is given back. That costs a round
+    trip each time, as much as most statements; our own statements leave nothing behind.
 
     `by_index_only` is for sessions whose every statement has an index meant for it. A plan made while a table was all
     but empty reads it from end to end and sorts it, and is kept until the next ANALYZE: once 300,000 rows have come,
@@ -63,10 +67,15 @@ async def open_pool(
         dsn,
         connect=connect_to_primary,
         connection_class=StrictConnection,
+        reset=None if is_reset else _leave_as_it_is,
         min_size=0 if on_demand else 1,
         max_size=size,
         **_limits(settings, statement_timeout_seconds),
     )
+
+
+async def _leave_as_it_is(_connection: object) -> None:
+    """Reset nothing: a transaction that was left open has been rolled back before."""
 
 
 def _limits(settings: dict[str, str], statement_timeout_seconds: float) -> dict[str, Any]:

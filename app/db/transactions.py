@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.actors import name_actor
+from app.db.errors import is_unavailable
 from app.db.pools import Connection
 from app.db.stores.answers import WAIT_SECONDS, patiently, recall, remember, write_answer
 from app.domain.access import Principal
@@ -75,7 +76,7 @@ class Transaction:
 
     async def _begin(self) -> AsyncConnection:
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(self._engine.connect())
+            connection = await stack.enter_async_context(_connected(self._engine))
             await name_actor(connection, self._by.actor)
             if self._request is not None:
                 await _remember(await _driver_of(connection), self._request)
@@ -120,6 +121,20 @@ class Transactions:
             answer = await recall(await _driver_of(connection), request)
         if answer is not None:
             raise Repeated(answer)
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Open a connection. With one that is lost there is nothing to end: what it has not committed is undone."""
+    connection = await engine.connect()
+    try:
+        yield connection
+    finally:
+        try:
+            await connection.close()
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
 
 
 async def _remember(connection: Connection, request: IdempotentRequest) -> None:

@@ -1,8 +1,9 @@
-"""The maintenance process: materializer, reaper, expirer, resumer, rollups, partitions, retention."""
+"""The maintenance process: materializer, reaper, expirer, resumer, rollups, partitions, retention, and a watch."""
 
 import asyncio
 
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
+from app.db.open_transactions import OpenTransactions
 from app.db.pools import open_engine
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.expiry import ExpiryStore
@@ -23,8 +24,9 @@ from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
 from app.maintenance.retention import Retention
 from app.maintenance.rollups import Rollups
+from app.maintenance.transaction_watch import TransactionWatch
 from app.maintenance.zone_rules import ZoneRules
-from app.process import process
+from app.process import STATEMENT_TIMEOUT_SECONDS, process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
 
@@ -32,6 +34,7 @@ MAINTENANCE_CONNECTIONS = 2
 PARTITIONS_EVERY_SECONDS = 3600.0
 RETENTION_EVERY_SECONDS = 600.0
 ROLLUPS_EVERY_SECONDS = 5.0
+TRANSACTIONS_EVERY_SECONDS = 5.0
 ZONE_RULES_EVERY_SECONDS = 60.0
 """They change with the program; after the first look there is nothing to do."""
 
@@ -39,7 +42,12 @@ ZONE_RULES_EVERY_SECONDS = 60.0
 async def run_maintenance(settings: Settings) -> None:
     """Materialise, reap, expire, resume, count, keep partitions and delete what is old until SIGTERM."""
     async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
-        engine = open_engine(own.dsn, size=1, application_name="onthedot maintenance")
+        engine = open_engine(
+            own.dsn,
+            size=1,
+            application_name="onthedot maintenance",
+            statement_timeout_seconds=STATEMENT_TIMEOUT_SECONDS,
+        )
         own.stack.push_async_callback(engine.dispose)
         executions = ExecutionStore(own.pool)
         limits, hints = LimitStore(own.pool), HintSender(own.pool)
@@ -63,6 +71,7 @@ async def run_maintenance(settings: Settings) -> None:
             clock=own.clock,
             lease_seconds=settings.lease_seconds,
         )
+        watch = TransactionWatch(OpenTransactions(engine))
         planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
         own.stack.push_async_callback(listener.close)
@@ -75,6 +84,7 @@ async def run_maintenance(settings: Settings) -> None:
             Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
             Loop("zone rules", zone_rules.tick, interval_seconds=ZONE_RULES_EVERY_SECONDS),
             Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),
+            Loop("transactions", watch.tick, interval_seconds=TRANSACTIONS_EVERY_SECONDS),
             Loop("partitions", PartitionKeeper(engine).tick, interval_seconds=PARTITIONS_EVERY_SECONDS),
             Loop("retention", retention.tick, interval_seconds=RETENTION_EVERY_SECONDS),
         ]

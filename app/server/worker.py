@@ -99,6 +99,7 @@ async def _transaction_pool(settings: Settings, own: Process) -> "Pool | None":
         application_name="onthedot handlers",
         idle_in_transaction_seconds=HANDLER_MAY_THINK_SECONDS,
         on_demand=True,
+        is_reset=True,
     )
     own.stack.push_async_callback(pool.close)
     return pool

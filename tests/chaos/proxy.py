@@ -8,6 +8,7 @@ import asyncio
 import socket
 import struct
 import threading
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
@@ -42,6 +43,8 @@ class Proxy:
         self.silent: frozenset[str] = frozenset()
         self.delay_seconds = 0.0
         self.loss: Loss | None = None
+        self.statements: Counter[str] = Counter()
+        """How often each came by: by the name in its header, or its text."""
         self._thread.start()
         self._server = self._call(asyncio.start_server(self._serve, "127.0.0.1", 0))
 
@@ -189,6 +192,8 @@ class Link:
             text = self._texts.get(body.split(b"\0", 2)[1], b"")
         elif kind == QUERY:
             text = body
+        if text:
+            self._proxy.statements[text.decode(errors="replace").lstrip().split(":")[0]] += 1
         loss = self._proxy.loss
         if loss and self._losing is None and text.lstrip().startswith(loss.statement.encode()):
             self._losing, self._proxy.loss = loss, None

@@ -16,11 +16,17 @@ import httpx
 import psycopg
 import pytest
 
+from tests.chaos.proxy import Proxy
 from tests.life.processes import environment, eventually
 
 ROOT = Path(__file__).parents[2]
 RACES = int(os.environ.get("CANCEL_RACES", "300"))
-RACES_A_SECOND = 100
+RACES_A_SECOND = 200
+CUTS = RACES // 20
+CUT_EVERY_SECONDS = 0.25
+"""The network, between everything and PostgreSQL. A busy machine needs longer for an answer: it comes afterwards."""
+UNKNOWN = {"request_underway", "database_unavailable"}
+"""Answers after which it may have been cancelled or not: the same request is sent again."""
 KEY = "r" * 32
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 
@@ -48,11 +54,23 @@ def effects(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def url(dsn: str, effects: Path) -> Iterator[str]:
-    """Run everything against the test's database and return the API's address."""
+def proxy(dsn: str) -> Iterator[Proxy]:
+    with Proxy(dsn) as made:
+        yield made
+
+
+@pytest.fixture(params=[False, True], ids=["calm", "network cut"])
+def cuts(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def url(proxy: Proxy, effects: Path, *, cuts: bool) -> Iterator[str]:
+    """Run everything against the test's database, by way of the proxy, and return the API's address."""
     own = {
-        "DATABASE_URL": dsn, "DATA_DIR": str(effects.parent), "PORT": "0", "WORKER_PROCESSES": "2",
+        "DATABASE_URL": proxy.dsn, "DATA_DIR": str(effects.parent), "PORT": "0", "WORKER_PROCESSES": "2",
         "TASK_MODULES": "racing_tasks", "ADMIN_API_KEY": KEY,
+        "LEASE_SECONDS": "5" if cuts else "30",
     }  # fmt: skip
     path = os.pathsep.join([str(effects.parent), str(ROOT)])
     process = subprocess.Popen(
@@ -75,7 +93,8 @@ def plan(url: str, database: Database) -> dict[str, float]:
         task = {"task_id": "mark", "execution_handler": "python:leave_a_mark"}
         client.post("/tasks", json=task).raise_for_status()
         now = time.time()
-        instants = [now + 10 + number / RACES_A_SECOND for number in range(RACES)]
+        planning_seconds = 3 + RACES / 1000
+        instants = [now + planning_seconds + number / RACES_A_SECOND for number in range(RACES)]
         for first in range(0, RACES, 10_000):
             jobs = [
                 {"task_id": "mark", "schedule": {"type": "ONCE", "scheduled_time": _text(instant)}}
@@ -105,19 +124,37 @@ async def race(url: str, planned: dict[str, float]) -> dict[str, int]:
     return dict(zip(planned, answers, strict=False))
 
 
+async def race_with_cuts(url: str, planned: dict[str, float], proxy: Proxy) -> dict[str, int]:
+    """Do the same while the network is cut again and again."""
+    answers, _ = await asyncio.gather(race(url, planned), _cut(proxy))
+    return answers
+
+
+async def _cut(proxy: Proxy) -> None:
+    for _ in range(CUTS):
+        await asyncio.sleep(CUT_EVERY_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311
+        await asyncio.to_thread(proxy.reset)
+
+
 async def _cancel(client: httpx.AsyncClient, execution_id: str, instant: float) -> int:
+    """Cancel around an instant, and again for as long as nobody knows what came of it."""
     await asyncio.sleep(instant + random.uniform(-0.12, 0.02) - time.time())  # noqa: S311 - the race itself
-    return (await client.post(f"/executions/{execution_id}/actions/cancel")).status_code
+    key = {"Idempotency-Key": execution_id}
+    while True:
+        answer = await client.post(f"/executions/{execution_id}/actions/cancel", headers=key)
+        if answer.json().get("code") not in UNKNOWN:
+            return answer.status_code
 
 
 def _text(instant: float) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant)).isoformat()
 
 
-def test_what_was_cancelled_never_runs_and_what_ran_is_named(
-    url: str, effects: Path, database: Database
+def test_what_was_cancelled_never_runs_and_nothing_is_lost(
+    url: str, proxy: Proxy, effects: Path, database: Database, *, cuts: bool
 ) -> None:
-    answers = asyncio.run(race(url, plan(url, database)))
+    planned = plan(url, database)
+    answers = asyncio.run(race_with_cuts(url, planned, proxy) if cuts else race(url, planned))
 
     def all_ended() -> bool:
         left = database.execute("SELECT 1 FROM onthedot.executions LIMIT 1").fetchone()
@@ -139,4 +176,7 @@ def test_what_was_cancelled_never_runs_and_what_ran_is_named(
     )
     assert {ended[each] for each, status in answers.items() if status == 200} == {"CANCELLED"}
     assert {ended[each] for each in ended.keys() - answers.keys()} == {"COMPLETED"}
-    assert all(ran[each] == 1 for each, status in ended.items() if status == "COMPLETED")
+    # What a worker was told of by a reply that was lost is begun elsewhere when its lease is over.
+    runs = {ran[each] for each, status in ended.items() if status == "COMPLETED"}
+    assert min(runs) == 1
+    assert cuts or max(runs) == 1
