@@ -4,10 +4,10 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0010"
+revision = "0007"
 down_revision = "0006"
 
-SQL = Path(__file__).parent.parent / "sql" / "0010_expiry.sql"
+SQL = Path(__file__).parent.parent / "sql" / "0007_expiry.sql"
 
 
 def upgrade() -> None:

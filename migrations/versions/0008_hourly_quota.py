@@ -4,10 +4,10 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0008"
+down_revision = "0007"
 
-SQL = Path(__file__).parent.parent / "sql" / "0011_hourly_quota.sql"
+SQL = Path(__file__).parent.parent / "sql" / "0008_hourly_quota.sql"
 
 
 def upgrade() -> None:

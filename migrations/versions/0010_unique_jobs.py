@@ -4,10 +4,10 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0010"
+down_revision = "0009"
 
-SQL = Path(__file__).parent.parent / "sql" / "0014_unique_jobs.sql"
+SQL = Path(__file__).parent.parent / "sql" / "0010_unique_jobs.sql"
 
 
 def upgrade() -> None:

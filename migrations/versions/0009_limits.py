@@ -4,10 +4,10 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0013"
-down_revision = "0011"
+revision = "0009"
+down_revision = "0008"
 
-SQL = Path(__file__).parent.parent / "sql" / "0013_limits.sql"
+SQL = Path(__file__).parent.parent / "sql" / "0009_limits.sql"
 
 
 def upgrade() -> None:
