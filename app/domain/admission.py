@@ -86,7 +86,9 @@ class LimitState(msgspec.Struct, frozen=True):
     tokens: float | None = None
     """What its bucket held when it was last counted; null: it was never used, and is full."""
     seconds: float | None = None
-    """How long ago that was."""
+    """How long ago that was, at `moment`."""
+    moment: datetime | None = None
+    """When it was looked at, by the database's clock."""
 
 
 class Host(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +17,7 @@ from app.domain.admission import Host
 from app.domain.claims import Claim
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, new_job_id, shard_of
+from app.maintenance.limits import LimitKeeper
 from app.worker.marks import START
 from tests.factories import insert, make_executions, make_task, now_of
 
@@ -52,6 +53,13 @@ class Bench:
             )
             found += claims.claims
         return found
+
+    async def begin(self, shard: int, *, limit: int) -> list[Claim]:
+        """Claim in one shard what comes under no limit."""
+        place = Ready(shard, "general", 2, await now_of(self.pool))
+        return await self.executions.claim_due(
+            place, limit=limit, worker_id=self.worker_id, lease_seconds=30, mark=START
+        )
 
     async def places(self, queue: str) -> list[Ready]:
         """Return where work of a queue may lie."""
@@ -147,6 +155,21 @@ async def test_a_rate_lets_in_its_burst_and_says_when_to_come_again(bench: Bench
     assert await held(pool) == {}
     await pool.execute("UPDATE onthedot.rate_buckets SET refilled_at = refilled_at - interval '2 s'")
     assert len(await bench.oldest()) == 1
+
+
+@pytest.mark.usefixtures("bench")
+async def test_of_a_rate_no_token_is_lost_and_none_is_made_up(pool: Pool) -> None:
+    """Four claim at the same time, and each time a little has come in since the last one."""
+    await pool.execute("UPDATE onthedot.queues SET rate_per_second = 50, rate_burst = 1000000")
+    await limited(pool, 500)
+    await pool.execute("INSERT INTO onthedot.rate_buckets VALUES ('queue:general', 0, clock_timestamp())")
+    began = await pool.fetchval("SELECT refilled_at FROM onthedot.rate_buckets")
+    claims = await asyncio.gather(*(Bench(pool).oldest() for _ in range(4)))
+    left, ended = await pool.fetchrow("SELECT tokens, refilled_at FROM onthedot.rate_buckets") or (0, began)
+
+    assert 0 < sum(map(len, claims)) < 500
+    came_in = 50 * (ended - began).total_seconds()
+    assert sum(map(len, claims)) + left == pytest.approx(came_in, abs=1e-3)
 
 
 async def test_cores_of_a_host_are_shared_by_its_workers(bench: Bench, pool: Pool) -> None:
@@ -342,13 +365,9 @@ async def test_a_hundred_racing_claims_never_pass_a_limit(bench: Bench, pool: Po
 
 async def test_a_new_quota_is_told_to_what_waits_and_counts_what_runs(bench: Bench, pool: Pool) -> None:
     made = await make_executions(pool, [{"due_in_seconds": -1.0}] * 6)
-    now = await now_of(pool)
-    running = []
-    for shard in {shard_of(one) for one in made[:2]}:
-        place = Ready(shard, "general", 2, now)
-        running += await bench.executions.claim_due(
-            place, limit=1, worker_id=bench.worker_id, lease_seconds=30, mark=START
-        )
+    running = [
+        claim for shard in {shard_of(one) for one in made[:2]} for claim in await bench.begin(shard, limit=1)
+    ]
     ahead = await make_executions(pool, [{"status": "SCHEDULED", "due_in_seconds": 60.0}])
     await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 3 WHERE user_id = 'ada'")
     for limit in await bench.limits.new_limits():
@@ -358,11 +377,73 @@ async def test_a_new_quota_is_told_to_what_waits_and_counts_what_runs(bench: Ben
     assert await _state(pool, ahead[0]) == "PENDING"
     assert len(await bench.oldest()) == 3 - len(running)
     assert await pool.fetchval("SELECT bool_and(limited) FROM onthedot.executions")
-    assert len(await bench.limits.new_limits()) == 1  # who is creating an execution now may not know of it
-    await pool.execute("UPDATE onthedot.new_limits SET set_at = set_at - interval '6 s'")
-    for limit in await bench.limits.new_limits():
-        await bench.limits.apply(limit)
+
+
+async def test_while_a_quota_is_set_nobody_begins_beside_what_is_not_counted_yet(
+    bench: Bench, pool: Pool
+) -> None:
+    """Claims race with the telling; what runs is looked at when all know of the limit."""
+    made = await make_executions(pool, [{"due_in_seconds": -1.0}] * 200)
+    for shard in SHARDS[:4]:
+        await bench.begin(shard, limit=2)
+    running = await pool.fetchval("SELECT count(*) FROM onthedot.executions WHERE status = 'RUNNING'")
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 3 WHERE user_id = 'ada'")
+    told = asyncio.gather(*(bench.limits.apply(limit) for limit in await bench.limits.new_limits()))
+    claims = [claim async for claim in _claims_until(told, Bench(pool))]
+
+    assert 3 < running < len(made)
+    assert claims == []
+    assert await held(pool) == {"user:ada": running}
+
+
+async def _claims_until(done: "asyncio.Future[Any]", worker: Bench) -> AsyncIterator[Claim]:
+    while not done.done():
+        for claim in await worker.oldest():
+            yield claim
+
+
+async def test_what_somebody_else_has_locked_is_told_of_a_limit_later(bench: Bench, pool: Pool) -> None:
+    (made,) = await make_executions(pool, [{"due_in_seconds": -1.0}])
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 3 WHERE user_id = 'ada'")
+    (limit,) = await bench.limits.new_limits()
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("SELECT FROM onthedot.executions WHERE execution_id = $1 FOR UPDATE", made)
+        assert not await bench.limits.apply(limit)
+    assert await bench.limits.apply(limit)
+    assert await pool.fetchval("SELECT bool_and(limited) FROM onthedot.executions")
+
+
+async def test_a_limit_is_new_until_whoever_may_not_know_of_it_has_ended(bench: Bench, pool: Pool) -> None:
+    keeper = LimitKeeper(bench.limits)
+    async with pool.acquire() as other, other.transaction():
+        await make_executions(other, [{"due_in_seconds": -1.0}])  # by somebody who sees no limit yet
+        await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 1 WHERE user_id = 'ada'")
+        await pool.execute("UPDATE onthedot.new_limits SET set_at = set_at - interval '6 s'")
+        await keeper.tick()
+        assert len(await bench.limits.new_limits()) == 1
+    await keeper.tick()
+
     assert await bench.limits.new_limits() == []
+    assert await pool.fetchval("SELECT bool_and(limited) FROM onthedot.executions")
+
+
+async def test_a_lease_that_nobody_counted_counts_although_one_before_it_has_left_a_row(
+    bench: Bench, pool: Pool
+) -> None:
+    await limited(pool, 1)
+    (first,) = await bench.oldest()
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 1 WHERE user_id = 'ada'")
+    (limit,) = await bench.limits.new_limits()
+    await bench.limits.apply(limit)
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = NULL WHERE user_id = 'ada'")
+    await bench.executions.release([first])  # and its worker ends before it can free what it held
+    (second,) = await bench.oldest()
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 1 WHERE user_id = 'ada'")
+    await bench.limits.apply(limit)
+    await bench.limits.sweep()
+
+    assert second.lease != first.lease
+    assert await held(pool) == {"user:ada": 1}
 
 
 async def _state(pool: Pool, execution_id: UUID) -> str:

@@ -1,6 +1,6 @@
 """Claims of executions that come under limits, and of those that a backlog makes take turns."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import NamedTuple, cast
@@ -132,7 +132,7 @@ class AdmissionStore:
         states = await _locked_states(connection, (limit.key for _, limits in pairs for limit in limits))
         admission = admit(pairs, states, host, most=limit)
         claims = await self._take(connection, place.shard, admission, lease_seconds)
-        cancelled = await _write_down(connection, place.shard, admission)
+        cancelled = await _write_down(connection, place.shard, admission, states)
         wait_seconds = admission.wait_seconds
         if not admission.full <= states.keys():
             wait_seconds = min(wait_seconds or LOCKED_SECONDS, LOCKED_SECONDS)
@@ -167,12 +167,13 @@ async def _locked_states(connection: Connection, keys: Iterable[str]) -> dict[st
     return {row[0]: LimitState(*row[1:]) for row in rows}
 
 
-async def _write_down(connection: Connection, shard: int, admission: Admission) -> list[tuple[UUID, UUID]]:
+async def _write_down(
+    connection: Connection, shard: int, admission: Admission, states: Mapping[str, LimitState]
+) -> list[tuple[UUID, UUID]]:
     """Write what else an admission says; return what was asked to stop, and where it runs."""
     if admission.tokens:
-        await connection.execute(
-            load("fill_buckets"), list(admission.tokens.keys()), list(admission.tokens.values())
-        )
+        keys, tokens = list(admission.tokens.keys()), list(admission.tokens.values())
+        await connection.execute(load("fill_buckets"), keys, tokens, states[keys[0]].moment)
     if admission.skipped:
         await connection.execute(load("skip_overlaps"), shard, admission.skipped, _SKIPPED)
     if not admission.overlapped:

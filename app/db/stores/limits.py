@@ -1,11 +1,12 @@
 """What counts against limits, and limits that are new."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import NamedTuple, cast
 
-from app.db.pools import Pool
+from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
 from app.domain.claims import LeaseId
 from app.domain.ids import SHARDS
@@ -14,11 +15,18 @@ REPLAN_TASK = load("replan_task")
 AT_ONCE_SECONDS = 5.0
 """Whoever sets a limit waits so long for it to hold for all that waits."""
 UNAWARE_SECONDS = 5.0
-"""For so long an execution may still appear that does not know of a limit: its transaction had begun before."""
-_NEW = """SELECT scope, name, set_at < now() - make_interval(secs => $1::float8) AS is_known
-            FROM onthedot.new_limits ORDER BY scope, name"""
-_FORGET = """DELETE FROM onthedot.new_limits
-              WHERE scope = $1 AND name = $2 AND set_at < now() - make_interval(secs => $3::float8)"""
+"""For so long an execution may still appear that does not know of a limit: the statement that creates it had begun
+before. One that a longer transaction has created appears when this commits."""
+LOCKED_SECONDS = 0.01
+MOST_LOOKS = 100
+"""So often what somebody else has locked is looked for again, before it is left to the next look at the limit."""
+# Held over several statements: whoever claims looks at what a limit counts only under this lock.
+_LOCK = "SELECT pg_advisory_lock(hashtextextended($1, 7))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended($1, 7))"
+_NEW = """SELECT scope, name, set_at, set_at < now() - make_interval(secs => $1::float8),
+                 pg_snapshot_xmin(now.snapshot)::text::int8, pg_snapshot_xmax(now.snapshot)::text::int8
+            FROM onthedot.new_limits, pg_current_snapshot() AS now (snapshot) ORDER BY scope, name"""
+_FORGET = "DELETE FROM onthedot.new_limits WHERE scope = $1 AND name = $2 AND set_at = $3"
 
 
 class NewLimit(NamedTuple):
@@ -26,8 +34,17 @@ class NewLimit(NamedTuple):
 
     scope: str
     name: str
+    set_at: datetime
     is_known: bool
-    """All that is created from now on knows of it."""
+    """All that is created from now on knows of it, but for what longer transactions have created."""
+    oldest_transaction: int
+    """All that wrote and were older have ended."""
+    next_transaction: int
+
+    @property
+    def key(self) -> str:
+        """Return the key of what it counts."""
+        return f"{self.scope}:{self.name}"
 
 
 class LimitStore:
@@ -49,19 +66,47 @@ class LimitStore:
         """Return limits of which executions may not know."""
         return [NewLimit(*row) for row in await self._pool.fetch(_NEW, UNAWARE_SECONDS)]
 
-    async def apply_new(self, *, within_seconds: float | None = None) -> None:
+    async def apply_new(self, *, within_seconds: float) -> None:
         """Tell what waits and runs of limits that it may not know of; what takes longer is left to `LimitKeeper`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 for limit in await self.new_limits():
                     await self.apply(limit)
 
-    async def apply(self, limit: NewLimit) -> None:
-        """Have all that waits or runs come under a limit."""
-        for shard in SHARDS:
-            await self._pool.execute(load("limit_waiting"), limit.scope, limit.name, shard)
-        if limit.scope == "task":  # which may name a key, too
-            await self._pool.execute(REPLAN_TASK, limit.name)
-        await self._pool.execute(load("count_running"), limit.scope, limit.name)
-        if limit.is_known:
-            await self._pool.execute(_FORGET, limit.scope, limit.name, UNAWARE_SECONDS)
+    async def apply(self, limit: NewLimit) -> bool:
+        """Have all that waits or runs come under a limit; return whether nothing was left out.
+
+        Meanwhile nobody claims beside it: what is told first would not see what is counted last.
+        """
+        async with self._locked(limit.key) as connection:
+            await connection.execute(load("count_running"), limit.scope, limit.name)
+            left_out = [await _tell(connection, limit, shard) for shard in SHARDS]
+            if limit.scope == "task":  # which may name a key, too
+                await connection.execute(REPLAN_TASK, limit.name)
+            await connection.execute(load("count_running"), limit.scope, limit.name)
+        return not any(left_out)
+
+    async def forget(self, limit: NewLimit) -> None:
+        """Look no more for what does not know of a limit, unless it has been set anew."""
+        await self._pool.execute(_FORGET, limit.scope, limit.name, limit.set_at)
+
+    @asynccontextmanager
+    async def _locked(self, key: str) -> AsyncIterator[Connection]:
+        async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as pooled:
+            await pooled.execute(_LOCK, key)
+            try:
+                yield cast("Connection", pooled)
+            finally:
+                if not pooled.is_closed():  # the lock ends with its connection
+                    await pooled.execute(_UNLOCK, key)
+
+
+async def _tell(connection: Connection, limit: NewLimit, shard: int) -> int:
+    """Tell executions of one shard; return how many somebody else keeps locked."""
+    left_out = 0
+    for _ in range(MOST_LOOKS):
+        left_out = await connection.fetchval(load("limit_waiting"), limit.scope, limit.name, shard)
+        if not left_out:
+            break
+        await asyncio.sleep(LOCKED_SECONDS)
+    return left_out
