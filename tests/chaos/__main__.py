@@ -27,6 +27,7 @@ import msgspec
 
 from tests.chaos.database_scenarios import SCENARIOS as DATABASE
 from tests.chaos.failover import SCENARIOS as FAILOVER
+from tests.chaos.limit_scenarios import SCENARIOS as LIMITS
 from tests.chaos.network_scenarios import SCENARIOS as NETWORK
 from tests.chaos.scenario import NotRun, Scenario, failures, judged, measured
 from tests.chaos.scenarios import SCENARIOS as WORKERS
@@ -41,7 +42,7 @@ TOO_LATE = re.compile(
     r"^(I9|I10): |^the first start |^90 % of the rate came |began again too late|^an answer took "
 )
 """What a row says of time; anything else that it says is wrong however fast the machine is."""
-SCENARIOS = (*WORKERS, *DATABASE, *SESSIONS, *NETWORK, *FAILOVER)
+SCENARIOS = (*WORKERS, *LIMITS, *DATABASE, *SESSIONS, *NETWORK, *FAILOVER)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

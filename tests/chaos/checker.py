@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import msgspec
 
-from tests.chaos import ends, rows, runs
+from tests.chaos import ends, limits, rows, runs
 from tests.chaos.bounds import Bounds, Violation, why_again
 from tests.chaos.history import History, Run
 
-INVARIANTS = rows.INVARIANTS | runs.INVARIANTS | ends.INVARIANTS
+INVARIANTS = rows.INVARIANTS | runs.INVARIANTS | ends.INVARIANTS | limits.INVARIANTS
 SOFT = frozenset({"I9", "I10"})
 """How soon, and not whether: a machine that others use too may be late."""
 

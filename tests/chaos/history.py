@@ -23,6 +23,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     leased: int
     waiting_locks: int
     idle_in_transaction: int
+    holders: int = 0
+    """What counts against limits."""
     damage: tuple[str, ...] = ()
 
 

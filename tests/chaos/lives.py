@@ -52,6 +52,8 @@ class Life(msgspec.Struct, kw_only=True):
     execution_id: str
     job_id: str
     key: str
+    limits: dict[str, int]
+    """Under which limits it comes, and how many each allows at once."""
     place: tuple[str, ...]
     """Job, instant and run key: unique."""
     steps: list[Step]
@@ -131,6 +133,7 @@ def _begin(change: Change) -> Life:
         execution_id=change.execution_id,
         job_id=place[0],
         key=str(parameters.get("key", "")),
+        limits=parameters.get("limits", {}),
         place=place,
         steps=[],
     )

@@ -30,6 +30,12 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """Fail once before they succeed."""
     cancelled: float = 0.05
     """Of the single ones ahead: are cancelled soon after."""
+    quota: int | None = None
+    """How many of them their user may have at once; who sets it says so here."""
+    keys: int = 0
+    """Concurrency keys that they share."""
+    each: int = 1
+    """How many of a key run at once."""
 
 
 class Producer(threading.Thread):
@@ -103,7 +109,14 @@ class Producer(threading.Thread):
         schedule: dict[str, Any] = {"type": "IMMEDIATE"}
         if self._random.random() < self._mix.ahead:
             schedule = {"type": "ONCE", "scheduled_time": time.time() + self._random.uniform(0.2, 2.0)}
-        return {"task_id": "effect", "schedule": schedule, "parameters": parameters}
+        job = {"task_id": "effect", "schedule": schedule, "parameters": parameters}
+        return job if self._mix.quota is None else self._limited(job, self._mix.quota)
+
+    def _limited(self, job: dict[str, Any], quota: int) -> dict[str, Any]:
+        """Have it come under a key, and say in its parameters what limits it."""
+        key, each = f"key-{self._random.randrange(self._mix.keys)}", self._mix.each
+        job["parameters"]["limits"] = {"user": quota, key: each}
+        return job | {"concurrency_key": key, "concurrency_limit": each}
 
     def _cancel(self, execution_id: str) -> None:
         self._ask("cancel", f"/executions/{execution_id}/actions/cancel", {}, execution_id=execution_id)

@@ -34,7 +34,8 @@ SNAPSHOT = """
            (SELECT count(*) FROM pg_locks WHERE NOT granted),
            (SELECT count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND state LIKE 'idle in transaction%'
-               AND state_change < now() - interval '1 s')"""
+               AND state_change < now() - interval '1 s'),
+           (SELECT count(*) FROM onthedot.limit_holders)"""
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,13 +228,13 @@ class Scene:
         return False
 
     def _settled_snapshot(self) -> dict[str, int]:
-        """Return what is left, once nobody waits any more: a loop may be in the midst of a turn."""
-        names = ("live", "finished", "leased", "waiting_locks", "idle_in_transaction")
+        """Return what is left, once nobody waits any more: a loop may be in its turn, or have yet to begin it."""
+        names = ("live", "finished", "leased", "waiting_locks", "idle_in_transaction", "holders")
         row: dict[str, int] = {}
 
         def look() -> bool:
             row.update(zip(names, (int(str(value)) for value in self.server.query(SNAPSHOT)[0]), strict=True))
-            return row["waiting_locks"] == row["idle_in_transaction"] == 0
+            return row["waiting_locks"] == row["idle_in_transaction"] == row["holders"] == 0
 
         wait_for(look, seconds=5)
         return row

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Self
 
+import msgspec
+
 from tests.chaos.history import EPOCH_BITS, History, Snapshot
 from tests.chaos.journals import Asked, Change, Clock, Effect, Fault
 
@@ -24,11 +26,17 @@ class Story:
         self.changes: list[Change] = []
         self.faults: list[Fault] = []
         self.jobs: list[Told] = []
+        self.left_holders = 0
+        """What still counts against limits at the end."""
         self._transactions = 0
 
-    def job(self, *, outcome: str = "ok", committed: bool = True, delay: float = 0.0) -> "Told":
-        """Create a job that runs once; `delay` is how far ahead its instant lies."""
-        told = Told(self, len(self.jobs), due=self.at + delay)
+    def job(
+        self, *, outcome: str = "ok", committed: bool = True, delay: float = 0.0, limit: int | None = None
+    ) -> "Told":
+        """Create a job that runs once; `delay` is how far ahead its instant lies, `limit` how many run at once."""
+        told = Told(
+            self, len(self.jobs), due=self.at + delay, limits={} if limit is None else {"user": limit}
+        )
         self.jobs.append(told)
         operation = len(self.jobs)
         self.ask(operation, "create", "invoke", keys=(told.key,))
@@ -80,14 +88,15 @@ class Story:
             leased=leased,
             waiting_locks=0,
             idle_in_transaction=0,
+            holders=self.left_holders,
         )
 
 
 class Told:
     """One execution of a story."""
 
-    def __init__(self, story: Story, number: int, *, due: float) -> None:
-        self.story = story
+    def __init__(self, story: Story, number: int, *, due: float, limits: dict[str, int]) -> None:
+        self.story, self.limits = story, limits
         self.key = f"key-{number}"
         self.job_id, self.execution_id = f"job-{number}", f"execution-{number}"
         self.due, self.epoch, self.attempt, self.most_attempts, self.deaths = due, 0, 0, 4, 0
@@ -213,7 +222,7 @@ class Told:
             "job_id": self.job_id,
             "scheduled_time": f"{self.job_id} on time",
             "run_key": "",
-            "parameters": f'{{"key": "{self.key}"}}',
+            "parameters": msgspec.json.encode({"key": self.key, "limits": self.limits}).decode(),
             "lease_epoch": str(self.epoch),
             "attempt_number": str(self.attempt),
             "max_attempts": str(self.most_attempts),

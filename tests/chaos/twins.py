@@ -240,6 +240,41 @@ def suspect(story: Story) -> Told:
     return told
 
 
+def two_under_a_limit_of_one(story: Story) -> None:
+    first, second = story.job(limit=1), story.job(limit=1)
+    first.claim(pid=1).start()
+    second.claim(pid=2).start().end().settle()
+    first.end().settle()
+
+
+def one_after_the_other_under_a_limit_of_one(story: Story) -> None:
+    first, second = story.job(limit=1), story.job(limit=1)
+    first.claim(pid=1).start().end().settle()
+    second.claim(pid=2).start().end().settle()
+
+
+def began_beside_what_a_killed_worker_ran(story: Story) -> None:
+    first, second = story.job(limit=1), story.job(limit=1)
+    first.claim(pid=1).start()
+    story.break_("pid 1")
+    second.run(pid=2)
+    first.reap().run(pid=2)
+
+
+def began_when_a_killed_worker_was_known_to_be_gone(story: Story) -> None:
+    first, second = story.job(limit=1), story.job(limit=1)
+    first.claim(pid=1).start()
+    story.break_("pid 1")
+    first.reap()
+    second.run(pid=2)
+    first.run(pid=2)
+
+
+def place_stays_taken(story: Story) -> None:
+    story.job(limit=1).run()
+    story.left_holders = 1
+
+
 def cancelled_and_began(story: Story) -> None:
     told = story.job(delay=1.0).lease_ahead().cancel()
     told.epoch -= 1
@@ -308,6 +343,9 @@ def doubtful_and_nowhere(story: Story) -> None:
 
 TWINS = [
     Twins("I1", accepted_but_running, ran_and_ended),
+    Twins("I17", two_under_a_limit_of_one, one_after_the_other_under_a_limit_of_one),
+    Twins("I17", began_beside_what_a_killed_worker_ran, began_when_a_killed_worker_was_known_to_be_gone),
+    Twins("I17", place_stays_taken, ran_and_ended),
     Twins("I2", ran_without_being_created, created_though_nobody_was_told),
     Twins("I2", refused_but_created, refused_and_not_created),
     Twins("I3", completed_before_it_ended, ran_and_ended),
