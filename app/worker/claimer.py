@@ -103,12 +103,13 @@ class Claimer:
         return bool(near)
 
     def on_freed(self) -> None:
-        """Something counts against its limits no more: look again where they have left something waiting."""
-        if self._blocked:
-            for place in self._blocked.values():
-                self._know(place)
-            self._blocked.clear()
-            self._wake()
+        """Something counts against its limits no more: what they have left waiting may be what was seen here, or else
+        only by others, who have not heard of it yet."""
+        for place in self._blocked.values():
+            self._know(place)
+        self._blocked.clear()
+        self._looked_at = 0.0
+        self._wake()
 
     def _know(self, place: Ready) -> None:
         known = self._known.get(place.place)

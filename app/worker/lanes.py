@@ -127,7 +127,8 @@ class LaneClaimer:
         held_up, wait_seconds = self._held_up.get(place.place), found.wait_seconds
         if held_up is not None:
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** min(held_up.times, 10)
-            if pause_seconds < LOOK_EVERY_SECONDS:
+            if held_up.by or pause_seconds < LOOK_EVERY_SECONDS:
+                pause_seconds = min(pause_seconds, LOOK_EVERY_SECONDS)
                 wait_seconds = min(wait_seconds or pause_seconds, pause_seconds)
         return None if wait_seconds is None else now + timedelta(seconds=wait_seconds)
 

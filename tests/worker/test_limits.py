@@ -11,9 +11,11 @@ from tests.worker.conftest import Bench
 
 
 class Crowd:
-    """A handler that counts how many of it run at once."""
+    """A handler that counts how many of it run at once. The first ones stay until as many run as may."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: int) -> None:
+        self._allowed = allowed
+        self._is_full = asyncio.Event()
         self.running = 0
         self.most = 0
 
@@ -21,7 +23,10 @@ class Crowd:
         """Run for a moment."""
         self.running += 1
         self.most = max(self.most, self.running)
-        await asyncio.sleep(0.02)
+        if self.running >= self._allowed:
+            self._is_full.set()
+        await self._is_full.wait()
+        await asyncio.sleep(0.01)  # for others to come, if they could
         self.running -= 1
 
 
@@ -33,7 +38,7 @@ async def all_ended(bench: Bench) -> bool:
 
 
 async def test_of_one_key_two_workers_run_one_at_a_time_and_all_in_the_end(bench: Bench) -> None:
-    crowd = Crowd()
+    crowd = Crowd(1)
     bench.functions["crowd"] = crowd.run
     task = await bench.task("python:crowd", concurrency_key="tenant:{{parameters.tenant}}")
     for _ in range(2):
@@ -46,7 +51,7 @@ async def test_of_one_key_two_workers_run_one_at_a_time_and_all_in_the_end(bench
 
 
 async def test_a_queue_runs_as_many_as_it_says(bench: Bench) -> None:
-    crowd = Crowd()
+    crowd = Crowd(3)
     bench.functions["crowd"] = crowd.run
     await bench.pool.execute("UPDATE onthedot.queues SET max_concurrency = 3 WHERE queue = 'general'")
     task = await bench.task("python:crowd")
@@ -125,7 +130,7 @@ async def test_work_for_other_labels_is_left_alone_and_does_not_stand_in_the_way
 
 
 async def test_cores_are_not_given_twice_to_workers_of_one_host(bench: Bench) -> None:
-    crowd = Crowd()
+    crowd = Crowd(2)
     bench.functions["crowd"] = crowd.run
     task = await bench.task("python:crowd", cpu_cores=2.0, memory_mb=100)
     for _ in range(2):
