@@ -51,6 +51,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """False: the job was made by SQL, and its parameters have yet to meet the task's schema."""
     limited: bool = False
     """It counts against limits until its lease is over."""
+    throttled_ms: float = 0.0
+    """How long limits have kept its first attempt waiting."""
 
     @property
     def lease(self) -> LeaseId:

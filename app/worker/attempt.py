@@ -70,10 +70,11 @@ class Attempt:
 
     @property
     def lateness_ms(self) -> float:
-        """Return how long after it was first due the first attempt began, in milliseconds."""
+        """Return how late the first attempt began, in milliseconds: counted from when it was due, without limits."""
         if self.claim.lateness_ms is not None:
             return self.claim.lateness_ms
-        return round(max(0.0, (self.started_at - self.claim.first_due_at).total_seconds() * 1000), 3)
+        waited_ms = (self.started_at - self.claim.first_due_at).total_seconds() * 1000
+        return round(max(0.0, waited_ms - self.claim.throttled_ms), 3)
 
     def end(self, reason: Stop) -> None:
         """Ask the handler to stop, and interrupt it where that is possible (`async def`)."""

@@ -11,6 +11,7 @@ from app.db.stores.admissions import AdmissionStore, LaneCursor, LimitedClaims
 from app.domain.budget import LOOK_EVERY_SECONDS
 from app.domain.claims import Claim
 from app.domain.hints import Place, Ready
+from app.worker.throttled import Throttled
 
 BACKLOG = timedelta(seconds=0.5)
 """What is due for longer than this is claimed lane by lane: in the order of their instants, one user's million would
@@ -60,6 +61,7 @@ class LaneClaimer:
         self._clock = clock
         self._on_cancels = on_cancels
         self._full: set[str] = set()
+        self._throttled = Throttled()
         self._held_up: dict[Place, _HeldUp] = {}
         self._cursors: dict[_Line, LaneCursor] = {}
         self._one_lane_until: dict[_Line, float] = {}
@@ -93,7 +95,8 @@ class LaneClaimer:
         for execution_id, _ in found.cancelled:
             self._on_cancels(execution_id)
         self._note_held_up(place, found)
-        return LaneClaims(found.claims, self._again_at(place, found, limit), is_held_up=bool(found.full))
+        claims = self._throttled.note(found, self._clock.now())
+        return LaneClaims(claims, self._again_at(place, found, limit), is_held_up=bool(found.full))
 
     def _note_held_up(self, place: Ready, found: LimitedClaims) -> None:
         before = self._held_up.pop(place.place, None)

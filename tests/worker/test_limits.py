@@ -140,3 +140,20 @@ async def test_cores_are_not_given_twice_to_workers_of_one_host(bench: Bench) ->
     await eventually(lambda: all_ended(bench))
 
     assert crowd.most == 2
+
+
+async def test_what_it_waits_for_a_limit_is_no_lateness(bench: Bench) -> None:
+    task = await bench.task("builtin:sleep", concurrency=1)
+    await bench.start_worker()
+    first = await bench.job(task, parameters={"seconds": 2.0})
+    await bench.in_status(first, "RUNNING")
+    second = await bench.ended(await bench.job(task, parameters={"seconds": 0}))
+    unlimited = await bench.ended(first)
+
+    assert second.started_at is not None
+    assert second.throttled_ms is not None
+    assert second.lateness_ms is not None
+    waited_ms = (second.started_at - second.due_at).total_seconds() * 1000
+    assert second.throttled_ms > 300  # of two seconds, less one until it was looked for without a hint
+    assert abs(second.lateness_ms + second.throttled_ms - waited_ms) < 1
+    assert unlimited.throttled_ms == 0

@@ -1,6 +1,6 @@
 """Executions as people read them: one list over live and finished ones."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -68,6 +68,9 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     completed_at: datetime | None
     lateness_ms: float | None
+    """How long after it was first due the first attempt began, less `throttled_ms`."""
+    throttled_ms: float | None
+    """How long limits kept the first attempt waiting; null before it, and once there was another one."""
     attempt_number: int
     lease_epoch: int
     max_attempts: int
@@ -249,6 +252,14 @@ _ONE = tuple(_with_names(_only(half)) for half in (_live(), _finished()))
 """Built once: to build them anew costs as much as to run them (5 ms)."""
 
 
+def _throttled_ms(values: Mapping[str, Any], first_due_at: datetime) -> float | None:
+    """Return what of the wait for the first start was no lateness."""
+    if values["attempt_number"] != 1 or values["started_at"] is None or values["lateness_ms"] is None:
+        return None
+    waited_ms: float = (values["started_at"] - first_due_at) / timedelta(milliseconds=1)
+    return max(0.0, round(waited_ms - float(values["lateness_ms"]), 3))
+
+
 def _view(row: Row[Any]) -> ExecutionView:
     values = dict(row._mapping)
     del values["shard"]
@@ -257,6 +268,7 @@ def _view(row: Row[Any]) -> ExecutionView:
         values["lateness_ms"] is None and values["started_at"] is not None
     ):  # began a moment ago, not written yet
         values["lateness_ms"] = (values["started_at"] - first_due_at) / timedelta(milliseconds=1)
+    values["throttled_ms"] = _throttled_ms(values, first_due_at)
     error = msgspec.convert(values.pop("error"), ErrorView | None)
     values |= {
         "tags": values["tags"] or [],

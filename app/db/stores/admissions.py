@@ -49,6 +49,8 @@ class LimitedClaims(msgspec.Struct, frozen=True):
     """Where the next claim by lane is to go on."""
     wait_seconds: float | None
     """How long until a rate allows more, or somebody else has done with a limit; None: neither is in the way."""
+    keys: dict[UUID, list[str]]
+    """What limits each claim comes under."""
     full: set[str]
     """Keys of limits that have kept somebody out."""
     cancelled: list[tuple[UUID, UUID]]
@@ -136,7 +138,8 @@ class AdmissionStore:
         wait_seconds = admission.wait_seconds
         if not admission.full <= states.keys():
             wait_seconds = min(wait_seconds or LOCKED_SECONDS, LOCKED_SECONDS)
-        return LimitedClaims(claims, LaneCursor(), wait_seconds, admission.full, cancelled)
+        keys = {each.execution_id: [limit.key for limit in each.limits] for each in admission.admitted}
+        return LimitedClaims(claims, LaneCursor(), wait_seconds, keys, admission.full, cancelled)
 
     async def _take(
         self, connection: Connection, shard: int, admission: Admission, lease_seconds: float
