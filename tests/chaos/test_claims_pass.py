@@ -23,7 +23,8 @@ async def test_a_claim_passes_over_what_another_one_is_taking(pool: Pool, dsn: s
     other = await connect(dsn, application_name="slow claim")
     transaction = other.transaction()
     await transaction.start()
-    slow = await other.fetch(load("claim_due"), *place.place, 1, FIRST, LONG_SECONDS, now.replace(year=1970))
+    where = (place.shard, place.queue, place.priority)
+    slow = await other.fetch(load("claim_due"), *where, 1, FIRST, LONG_SECONDS, now.replace(year=1970))
 
     async with asyncio.timeout(PATIENCE_SECONDS):
         quick = await ExecutionStore(pool).claim_due(
