@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db.pools import Pool
+from app.db.pools import Pool, open_pool
 from app.db.stores.admissions import AdmissionStore, Claimant, LaneCursor
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
 from app.db.stores.limits import LimitStore
@@ -400,6 +400,73 @@ async def _claims_until(done: "asyncio.Future[Any]", worker: Bench) -> AsyncIter
     while not done.done():
         for claim in await worker.oldest():
             yield claim
+
+
+class Rounds:
+    """How often workers have looked for something to claim."""
+
+    done = 0
+
+
+async def test_a_quota_that_is_raised_lowered_and_removed_holds_from_then_on(
+    bench: Bench, pool: Pool, dsn: str
+) -> None:
+    """While four claim and end: whatever begins after a change has come about is within what it says."""
+    await limited(pool, 3000, concurrency_key=None)
+    done, chance = asyncio.Event(), random.Random(5)  # noqa: S311 - a test's choices, not a secret
+    rounds = Rounds()
+
+    async def work(worker: Bench) -> None:
+        begun: list[Claim] = []
+        while not done.is_set():
+            begun += await worker.oldest(limit=4)
+            rounds.done += 1
+            if chance.random() < 0.2:
+                ended = [begun.pop(0) for _ in begun[:4]]
+                await worker.settle(ended)
+
+    async with await open_pool(dsn, size=8, application_name="workers") as own:
+        working = asyncio.gather(*(work(Bench(own)) for _ in range(4)))
+        more = [
+            await _began_beyond(bench, pool, quota, rounds) for quota in (3, 1, None, 2, 5, None, 1, None, 3)
+        ]
+        done.set()
+        await working
+
+    assert [each for each in more if each] == []
+
+
+async def _began_beyond(bench: Bench, pool: Pool, quota: int | None, rounds: Rounds) -> str | None:
+    """Set a quota, or none; return what has begun beside it that may not."""
+    await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = $1 WHERE user_id = 'ada'", quota)
+    await bench.limits.apply_new(within_seconds=5)
+    set_at = await now_of(pool)
+    until = rounds.done + 12  # three of each worker's: the first may have begun before
+    while rounds.done < until:
+        running, newest, uncounted = await pool.fetchrow("""
+            SELECT count(*), max(e.claimed_at), count(*) FILTER (WHERE h.key IS NULL)
+              FROM onthedot.executions AS e
+              LEFT JOIN onthedot.limit_holders AS h
+                     ON h.key = 'user:ada' AND h.execution_id = e.execution_id AND h.lease_epoch = e.lease_epoch
+             WHERE status = 'RUNNING'""")  # type: ignore[misc]  # there is always one
+        if quota and (uncounted or (newest and newest > set_at and running > quota)):
+            return f"{running} run, {quota} may, {uncounted} do not count"
+    return None
+
+
+async def test_a_claim_that_was_under_way_when_a_quota_was_set_is_counted(bench: Bench, pool: Pool) -> None:
+    await limited(pool, 1)
+    begin = """UPDATE onthedot.executions SET status = 'RUNNING', attempt_number = 1, lease_epoch = 1, worker_id = $1,
+                      claimed_at = now(), lease_expires_at = now() + interval '1 min'"""
+    async with pool.acquire() as claim:
+        async with claim.transaction():
+            await claim.execute(begin, bench.worker_id)
+            await pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = 1 WHERE user_id = 'ada'")
+            told = asyncio.ensure_future(bench.limits.apply_new(within_seconds=5))
+            await asyncio.wait({told}, timeout=0.2)
+        await told
+
+    assert await held(pool) == {"user:ada": 1}
 
 
 async def test_what_somebody_else_has_locked_is_told_of_a_limit_later(bench: Bench, pool: Pool) -> None:

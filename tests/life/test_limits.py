@@ -10,6 +10,7 @@ promised:
 import logging
 import os
 import random
+import secrets
 import signal
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import psutil
 import psycopg
 import pytest
@@ -51,6 +53,9 @@ HELD_BY = """SELECT array_agg(h.execution_id), array_agg(h.lease_epoch)
 HELD_STILL = """SELECT count(*) FROM onthedot.limit_holders
                   JOIN unnest(%s::uuid[], %s::int8[]) AS x (execution_id, lease_epoch)
                  USING (execution_id, lease_epoch)"""
+OF_JOBS = """SELECT j.name, e.execution_id::text FROM onthedot.jobs AS j
+               JOIN (SELECT job_id, execution_id FROM onthedot.executions WHERE attempt_number > 0
+                      UNION ALL SELECT job_id, execution_id FROM onthedot.execution_history) AS e USING (job_id)"""
 log = logging.getLogger(__name__)
 
 Database = psycopg.Connection[tuple[Any, ...]]
@@ -146,10 +151,12 @@ class House:
         """Return those that were frozen while they ran: others may have begun what they go on with."""
         return [run for run in self.runs() if self._froze(run) is not None]
 
-    def most_at_once(self) -> int:
+    def most_at_once(self, among: "set[str] | None" = None) -> int:
         """Return how many ran at once, at most; of one that was frozen only what was before counts."""
         marks = []
         for run in self.runs():
+            if among is not None and run.execution_id not in among:
+                continue
             froze = self._froze(run)
             marks += [(run.began, 1), (run.ended if froze is None else froze, -1)]
         now = most = 0
@@ -261,3 +268,56 @@ def test_a_limit_holds_when_everything_is_killed_and_started_at_once(
 
     assert house.most_at_once() == 1
     assert len(house.runs()) > 3 * ROUNDS
+
+
+OVERLAPS = ("queue", "skip", "cancel_running")
+
+
+def test_executions_of_a_job_do_not_overlap_though_their_workers_are_killed(
+    house: House, settings: dict[str, str]
+) -> None:
+    own = settings | {"ROLES": "api,materializer,worker", "ADMIN_API_KEY": secrets.token_hex(16)}
+    with (
+        serving(**own | {"WORKER_PROCESSES": "3"}) as (_, ready),
+        httpx.Client(
+            base_url=f"{ready.split()[-1]}/api/v1",
+            headers={"Authorization": f"Bearer {own['ADMIN_API_KEY']}"},
+            timeout=30,
+        ) as api,
+    ):
+        task = {
+            "task_id": "limited",
+            "execution_handler": "python:limited",
+            "resource_requirements": {"max_retries": 30},
+        }
+        api.post("/tasks", json=task).raise_for_status()
+        for overlap in OVERLAPS:
+            job = {
+                "name": overlap,
+                "task_id": "limited",
+                "schedule": {"type": "INTERVAL", "every": 1},
+                "overlap": overlap,
+            }
+            api.post("/jobs", json=job | {"parameters": {"seconds": 1.2}}).raise_for_status()
+        for number in range(1 + KILLS):
+            eventually(lambda enough=2 * number + 2: min(begun(house).values()) >= enough)  # type: ignore[misc]
+            if number < KILLS:
+                house.kill(running_now(house)[0])
+
+    ids = ran_of(house)
+    log.info("begun: %s", begun(house))
+    assert {overlap: house.most_at_once(ids[overlap]) for overlap in OVERLAPS} == dict.fromkeys(OVERLAPS, 1)
+
+
+def ran_of(house: House) -> dict[str, set[str]]:
+    """Return the executions of each job."""
+    found: dict[str, set[str]] = {overlap: set() for overlap in OVERLAPS}
+    for name, execution_id in house.rows(OF_JOBS):
+        found[name].add(execution_id)
+    return found
+
+
+def begun(house: House) -> dict[str, int]:
+    """Return how often each job has begun."""
+    runs = [run.execution_id for run in house.runs()]
+    return {name: sum(run in ids for run in runs) for name, ids in ran_of(house).items()}

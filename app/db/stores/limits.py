@@ -26,6 +26,7 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtextextended($1, 7))"
 _NEW = """SELECT scope, name, set_at, set_at < now() - make_interval(secs => $1::float8),
                  pg_snapshot_xmin(now.snapshot)::text::int8, pg_snapshot_xmax(now.snapshot)::text::int8
             FROM onthedot.new_limits, pg_current_snapshot() AS now (snapshot) ORDER BY scope, name"""
+_ALL_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 >= $1"
 _FORGET = "DELETE FROM onthedot.new_limits WHERE scope = $1 AND name = $2 AND set_at = $3"
 
 
@@ -70,7 +71,10 @@ class LimitStore:
         """Tell what waits and runs of limits that it may not know of; what takes longer is left to `LimitKeeper`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
-                for limit in await self.new_limits():
+                new = await self.new_limits()
+                if new:
+                    await self._wait_for(new[0].next_transaction)
+                for limit in new:
                     await self.apply(limit)
 
     async def apply(self, limit: NewLimit) -> bool:
@@ -85,6 +89,13 @@ class LimitStore:
                 await connection.execute(REPLAN_TASK, limit.name)
             await connection.execute(load("count_running"), limit.scope, limit.name)
         return not any(left_out)
+
+    async def _wait_for(self, transaction: int) -> None:
+        """Wait until all that wrote before have ended, for a moment: claims under way may have seen no limit."""
+        for _ in range(MOST_LOOKS):
+            if await self._pool.fetchval(_ALL_ENDED, transaction):
+                break
+            await asyncio.sleep(LOCKED_SECONDS)
 
     async def forget(self, limit: NewLimit) -> None:
         """Look no more for what does not know of a limit, unless it has been set anew."""
