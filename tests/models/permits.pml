@@ -23,7 +23,9 @@
    twin FREES_LAST=0: never_more       a place is free before its end is written down
    twin SET_LOCKS=0: never_more        whoever claims sees a new limit before all that runs is counted
    twin COUNTS_AGAIN=0: never_more     what began while a new limit was being told is not counted
-   twin SWEEPS=0: ends                 nobody frees what a worker held that died between its end and its freeing */
+   twin SWEEPS=0: ends                 nobody frees what a worker held that died between its end and its freeing
+
+   given WORKERS=1: ends               nobody waits for another worker, but for what it holds: one is enough, and tried sooner */
 #ifndef LOCKS
 #define LOCKS 1
 #endif
@@ -48,8 +50,10 @@
 #ifndef SWEEPS
 #define SWEEPS 1
 #endif
-#define EXECUTIONS 2
+#ifndef WORKERS
 #define WORKERS 2
+#endif
+#define EXECUTIONS 2
 #define ATTEMPTS 2
 #define LIMIT 1
 
@@ -178,7 +182,12 @@ proctype Setter() {
 }
 
 init {
-  atomic { run Worker(); run Worker(); run Reaper(); run Sweep(); run Setter() }
+  atomic {
+    run Worker(); run Reaper(); run Sweep(); run Setter();
+    if
+    :: WORKERS > 1 -> run Worker()
+    :: else
+    fi }
 }
 
 ltl never_more { [] !exceeded }
