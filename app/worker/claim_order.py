@@ -19,8 +19,9 @@ class Turn(NamedTuple):
 class ClaimOrder:
     """Most urgent first, but for the share of what has waited for long (`AgedShare`).
 
-    Of places that are equally urgent this worker begins at shards of its own, so that workers rarely meet. Each goes
-    round all shards from another start: where there is nothing of its own it takes the others'.
+    Of places that are equally urgent each has its turn: the next round begins behind the shard of the last claim. A
+    backlog in one shard must not stand before what waits in the others. Workers begin at different shards, so they
+    rarely meet.
     """
 
     def __init__(self, *, first_shard: int) -> None:
@@ -39,6 +40,8 @@ class ClaimOrder:
 
     def note(self, turn: Turn, claimed: int) -> None:
         """Take how many were claimed in a turn."""
+        if claimed and turn.at_most is None:
+            self._first_shard = SHARDS.index(turn.place.shard) + 1
         if turn.at_most is not None:
             self._share.take(claimed)
         elif self._aged is not None and turn.place.priority < self._aged.priority:

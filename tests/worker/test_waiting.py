@@ -90,6 +90,17 @@ def test_fresh_work_that_is_less_urgent_waits() -> None:
     assert {each.queue for _ in range(50) if (each := claims.next(anybody))} == {"general"}
 
 
+def test_a_backlog_in_one_shard_does_not_stand_before_the_others() -> None:
+    order, waiting = ClaimOrder(first_shard=3), [place(2, since_seconds=1, shard=shard) for shard in SHARDS]
+    first = []
+    for _ in range(len(SHARDS) + 1):
+        turn = order.turns(waiting, NOW)[0]
+        order.note(turn, 100)
+        first.append(turn.place.shard)
+
+    assert first == [*SHARDS[3:], *SHARDS[:3], SHARDS[3]]
+
+
 def test_a_worker_claims_by_urgency_and_begins_at_shards_of_its_own() -> None:
     order = ClaimOrder(first_shard=3)
     near, far, low = (
