@@ -134,7 +134,8 @@ async def _catalog(dsn: str) -> list[asyncpg.Record]:
 
 
 def _differences(connection: Connection) -> list[object]:
-    """Compare by Alembic; comments are not in the metadata, partitions are made by code."""
+    """Compare by Alembic; comments are not in the metadata, partitions are made by code, and indexes are compared by
+    `_index_differences`: Alembic does not read those of expressions."""
     # The role is called like the schema; its tables would be read as those of no schema.
     connection.dialect.default_schema_name = "public"
     partitions = set(connection.scalars(text("SELECT relname FROM pg_class WHERE relispartition")))
@@ -144,7 +145,8 @@ def _differences(connection: Connection) -> list[object]:
 
     options = {"include_schemas": True, "include_name": include, "version_table_schema": "onthedot"}
     found = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
-    return [difference for difference in found if "comment" not in str(difference)]
+    passed_over = ("comment", "add_index", "remove_index")
+    return [difference for difference in found if not any(what in str(difference) for what in passed_over)]
 
 
 def _index_differences(connection: Connection) -> set[tuple[str, str]]:

@@ -5,12 +5,13 @@
 -- $6 cores of its host (float8), $7 memory of its host in MiB (int4), $8 low-water mark (timestamptz),
 -- $9 user and $10 lane visited last (text), $11 most lanes to visit (int4)
 -- Returns a row a candidate, each with the lane visited last (the first columns); without candidates one row of that alone.
--- index: executions_lanes (queue, priority, user_id, lane, due_at), from lane to lane in it. A user whose quota is full is
--- passed over as a whole: their lanes may be many.
+-- index: executions_lanes (queue, priority, user_id, lane, due_at), from lane to lane in it; lane_of(…) COLLATE "C"
+-- stands there as here. A user whose quota is full is passed over as a whole: their lanes may be many.
 WITH RECURSIVE visit AS (
     SELECT s.*, 1 AS visited
       FROM (
-           SELECT e.user_id, e.lane, e.due_at,
+           SELECT e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C" AS lane,
+                  e.due_at,
                   EXISTS (SELECT FROM onthedot.users AS u
                            WHERE e.limited AND u.user_id = e.user_id AND u.max_concurrent_jobs <= (
                                  SELECT count(*) FROM onthedot.limit_holders AS h WHERE h.key = 'user:' || e.user_id))
@@ -19,14 +20,15 @@ WITH RECURSIVE visit AS (
             WHERE e.shard = $1 AND e.queue = $2 AND e.priority = $3
               AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
               AND e.due_at >= $8::timestamptz
-              AND (e.user_id, e.lane) > ($9::text, $10::text)
-            ORDER BY e.user_id, e.lane, e.due_at
+              AND (e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C") > ($9::text, $10::text)
+            ORDER BY e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C", e.due_at
             LIMIT 1) AS s
      UNION ALL
     SELECT s.*, p.visited + 1
       FROM visit AS p
      CROSS JOIN LATERAL (
-           SELECT e.user_id, e.lane, e.due_at,
+           SELECT e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C" AS lane,
+                  e.due_at,
                   EXISTS (SELECT FROM onthedot.users AS u
                            WHERE e.limited AND u.user_id = e.user_id AND u.max_concurrent_jobs <= (
                                  SELECT count(*) FROM onthedot.limit_holders AS h WHERE h.key = 'user:' || e.user_id))
@@ -35,9 +37,9 @@ WITH RECURSIVE visit AS (
             WHERE e.shard = $1 AND e.queue = $2 AND e.priority = $3
               AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
               AND e.due_at >= $8::timestamptz
-              AND (e.user_id, e.lane)
+              AND (e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C")
                   > (p.user_id, CASE WHEN p.user_is_full THEN chr(1114111) ELSE p.lane END COLLATE "C")
-            ORDER BY e.user_id, e.lane, e.due_at
+            ORDER BY e.user_id, onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C", e.due_at
             LIMIT 1) AS s
      WHERE p.visited < $11::int4
 ), due AS MATERIALIZED (
@@ -50,7 +52,7 @@ WITH RECURSIVE visit AS (
               AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
               AND e.cancel_requested_at IS NULL
               AND (e.expires_at IS NULL OR e.expires_at > now() OR e.attempt_number > 0)
-              AND e.user_id = visit.user_id AND e.lane = visit.lane
+              AND e.user_id = visit.user_id AND onthedot.lane_of(e.limited, e.task_id, e.concurrency_key, e.overlap, e.job_id) COLLATE "C" = visit.lane
               AND e.due_at >= $8::timestamptz AND e.due_at <= now()
               AND NOT EXISTS (SELECT FROM onthedot.queues AS q
                                WHERE q.queue = $2 AND q.paused_at IS NOT NULL

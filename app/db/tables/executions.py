@@ -4,7 +4,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Computed,
     Double,
     Index,
     Integer,
@@ -20,10 +19,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.db.tables.metadata import metadata, timestamptz
 
 _READY = text("status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2")
-_LANE = r"""CASE WHEN limited
-                 THEN task_id || E'\x1f' || coalesce(concurrency_key, '')
-                      || CASE WHEN overlap <> 'allow' THEN E'\x1f' || job_id::text ELSE '' END
-                 ELSE '' END"""
+_LANE = 'onthedot.lane_of(limited, task_id, concurrency_key, overlap, job_id) COLLATE "C"'
 
 executions = Table(
     "executions",
@@ -63,7 +59,6 @@ executions = Table(
     Column("concurrency_key", Text),
     Column("concurrency_limit", Integer),
     Column("overlap", Text, nullable=False),
-    Column("lane", Text(collation="C"), Computed(_LANE, persisted=True), nullable=False),
     UniqueConstraint("job_id", "scheduled_time", "run_key", "shard", name="executions_one_per_instant"),
     Index(
         "executions_ready",
@@ -73,7 +68,7 @@ executions = Table(
         "due_at",
         postgresql_where=_READY,
     ),
-    Index("executions_lanes", "queue", "priority", "user_id", "lane", "due_at", postgresql_where=_READY),
+    Index("executions_lanes", "queue", "priority", "user_id", text(_LANE), "due_at", postgresql_where=_READY),
     Index("executions_suspects", "due_at", postgresql_where=text("worker_deaths >= 2")),
     Index(
         "executions_lease", "lease_expires_at", postgresql_where=text("status IN ('SCHEDULED', 'RUNNING')")
