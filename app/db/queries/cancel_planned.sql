@@ -1,10 +1,16 @@
 -- cancel_planned: end the execution of a one-shot job that is being deleted, if nobody has begun it.
 -- $1 shard (int2), $2 job_id (uuid), $3 error (text, JSON)
 -- index: executions_one_per_instant (job_id, …)
-WITH ended AS (
+-- Locked in the order of their ids and then by these: as in replan_waiting.sql
+WITH waiting AS MATERIALIZED (
+    SELECT execution_id
+      FROM onthedot.executions
+     WHERE shard = $1 AND job_id = $2 AND status IN ('BLOCKED', 'PENDING', 'SCHEDULED') AND attempt_number = 0
+     ORDER BY execution_id
+       FOR UPDATE
+), ended AS (
     DELETE FROM onthedot.executions AS e
-     WHERE e.shard = $1 AND e.job_id = $2 AND e.status IN ('BLOCKED', 'PENDING', 'SCHEDULED')
-       AND e.attempt_number = 0
+     WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM waiting))
     RETURNING e.*
 )
 INSERT INTO onthedot.execution_history

@@ -4,6 +4,15 @@
 -- index: executions_one_per_instant (job_id, …). lease_epoch + 1: a worker that leased it ahead cannot arm it any more.
 -- due_at never moves to before now: the claim's low-water mark may have passed it. Lateness counts from the new
 -- instant, and not through the time in which the job was paused.
+-- Locked in the order of their ids, as whoever ends several locks them: a row that has begun meanwhile is locked, too,
+-- before it turns out to be none of these. = ANY (ARRAY(…)): as in claim_due.sql
+WITH waiting AS MATERIALIZED (
+    SELECT execution_id
+      FROM onthedot.executions
+     WHERE shard = $1 AND job_id = $2 AND status IN ('PENDING', 'SCHEDULED') AND attempt_number = 0
+     ORDER BY execution_id
+       FOR UPDATE
+)
 UPDATE onthedot.executions AS e
    SET status = 'PENDING', held = $4, lease_epoch = e.lease_epoch + 1, worker_id = NULL, lease_expires_at = NULL,
        claimed_at = NULL, scheduled_time = coalesce($3::timestamptz, e.scheduled_time),
@@ -26,6 +35,6 @@ UPDATE onthedot.executions AS e
   JOIN onthedot.tasks AS t ON t.task_id = j.task_id
   JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)
   LEFT JOIN onthedot.users AS u ON u.user_id = j.user_id
- WHERE e.shard = $1 AND e.job_id = $2 AND j.shard = $1 AND j.job_id = $2
+ WHERE e.shard = $1 AND e.execution_id = ANY (ARRAY(SELECT execution_id FROM waiting)) AND j.shard = $1 AND j.job_id = $2
    AND e.status IN ('PENDING', 'SCHEDULED') AND e.attempt_number = 0
 RETURNING e.queue, e.priority, e.due_at, e.limited

@@ -253,13 +253,14 @@ def _where(place: Ready) -> tuple[int, str, int]:
 
 
 def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:
-    ordered = sorted(claims, key=attrgetter("shard"))
+    ordered = sorted(claims, key=attrgetter("shard", "execution_id"))
     return [(shard, list(group)) for shard, group in groupby(ordered, key=attrgetter("shard"))]
 
 
 def _grouped(items: Iterable[T]) -> list[tuple[int, list[T]]]:
-    shard = attrgetter("claim.shard")
-    return [(key, list(group)) for key, group in groupby(sorted(items, key=shard), key=shard)]
+    """Return items by shard, in the order of their ids: rows are locked in one order, whoever ends them."""
+    ordered = sorted(items, key=attrgetter("claim.shard", "claim.execution_id"))
+    return [(key, list(group)) for key, group in groupby(ordered, key=attrgetter("claim.shard"))]
 
 
 def _settle_columns(group: Sequence[Settlement]) -> list[Sequence[object]]:
