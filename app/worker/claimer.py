@@ -160,7 +160,7 @@ class Claimer:
         limit = min(room, turn.at_most or room, queue.batch_size if queue else room)
         lease_seconds = self._catalog.lease_seconds(place.queue, most=self._lease_seconds)
         before = time.monotonic()
-        if is_due and self._lanes.takes(place):
+        if is_due and await self._lanes.takes(place, self._marks.of(place)):
             claims = await self._claim_by_lane(place, limit=limit, lease_seconds=lease_seconds)
         else:
             claims = await self._claim_at(place, is_due=is_due, limit=limit, lease_seconds=lease_seconds)

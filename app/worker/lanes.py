@@ -17,7 +17,7 @@ BACKLOG = timedelta(seconds=0.5)
 """What is due for longer than this is claimed lane by lane: in the order of their instants, one user's million would
 stand before another one's ten, and what a limit keeps waiting before what may run."""
 ONE_LANE_SECONDS = 0.25
-"""Where all candidates were one user's and nothing limited them, taking turns is not tried again for so long."""
+"""Where all that waits is one user's and nothing limits it, nobody else is looked for again for so long."""
 
 
 FIRST_PAUSE_SECONDS = 0.01
@@ -70,12 +70,19 @@ class LaneClaimer:
         """Look at all limits anew: a round over the places begins."""
         self._full.clear()
 
-    def takes(self, place: Ready) -> bool:
-        """Tell whether a place is to be claimed here: it comes under limits, or several users may have a backlog."""
+    async def takes(self, place: Ready, mark: datetime) -> bool:
+        """Tell whether a place is to be claimed here: it comes under limits, or several users have a backlog."""
         if place.limited:
             return True
-        is_backlog = self._clock.now() - place.due_at > BACKLOG
-        return is_backlog and time.monotonic() >= self._one_lane_until.get(_line(place), 0.0)
+        if self._clock.now() - place.due_at <= BACKLOG:
+            return False
+        line, now = _line(place), time.monotonic()
+        if now < self._one_lane_until.get(line, 0.0):
+            return False
+        if await self._admissions.has_other_lanes(place, mark):
+            return True
+        self._one_lane_until[line] = now + ONE_LANE_SECONDS
+        return False
 
     async def claim(self, place: Ready, *, limit: int, lease_seconds: float, mark: datetime) -> LaneClaims:
         """Claim up to `limit` executions.
@@ -114,8 +121,6 @@ class LaneClaimer:
         )
         if found.cursor != LaneCursor():
             self._cursors[line] = found.cursor
-        elif after == LaneCursor() and not place.limited and _is_one_users(found.claims):
-            self._one_lane_until[line] = time.monotonic() + ONE_LANE_SECONDS
         return found
 
     def _again_at(self, place: Ready, found: LimitedClaims, limit: int) -> datetime | None:
@@ -138,7 +143,3 @@ class LaneClaimer:
 
 def _line(place: Ready) -> _Line:
     return _Line(place.shard, place.queue, place.priority)
-
-
-def _is_one_users(claims: list[Claim]) -> bool:
-    return len({claim.user_id for claim in claims}) == 1 and not any(claim.limited for claim in claims)

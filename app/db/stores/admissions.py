@@ -78,6 +78,12 @@ class AdmissionStore:
         self._pool = pool
         self._claimant = claimant
 
+    async def has_other_lanes(self, place: Ready, mark: datetime) -> bool:
+        """Tell whether what is ready at a place, with limits and without, lies in more than one lane."""
+        where = (place.shard, place.queue, place.priority)
+        found: bool = await self._pool.fetchval(load("has_other_lanes"), *where, mark)
+        return found
+
     async def claim_oldest(
         self, place: Ready, *, limit: int, lease_seconds: float, mark: datetime
     ) -> LimitedClaims:
