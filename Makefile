@@ -1,6 +1,6 @@
 # `make` lists what can be done. Works with GNU make 3.81 (macOS) and with spaces in the checkout's path.
 .DEFAULT_GOAL := help
-.PHONY: help run test chaos chaos-full mutants bench bench-ui check format lock wheel clean FORCE
+.PHONY: help run test chaos chaos-full mutants bench bench-full bench-peers bench-ui check format lock wheel clean FORCE
 
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
@@ -29,8 +29,11 @@ help: ## List the targets
 run: $(RUN_STAMP) ## Start onthedot with its own PostgreSQL; Ctrl-C finishes what runs and stops all
 	@exec .venv/bin/onthedot serve $(ARGS)
 
-test: $(DEV_STAMP) ## Run the tests (ARGS="-k name" chooses)
-	.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+# Tests with a browser have an event loop of their own, which one that fails leaves to the tests behind it.
+APART := $(if $(findstring tests/browser,$(ARGS)),,--ignore=tests/browser)
+
+test: $(DEV_STAMP) ## Run the tests (ARGS="-k name" chooses, ARGS=tests/browser those that need a browser)
+	.venv/bin/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 $(APART) $(ARGS)
 
 chaos: $(DEV_STAMP) ## Break a running onthedot in every way, some minutes; ARGS="--seed 4711" repeats a plan
 	.venv/bin/python -m tests.chaos $(ARGS)
@@ -48,6 +51,12 @@ check: $(DEV_STAMP) ## Check format, style and types
 
 bench: $(DEV_STAMP) ## Measure the engine: speed and precision, beside bare statements and bare timers (minutes)
 	.venv/bin/python -m benchmarks.engine $(ARGS)
+
+bench-full: $(DEV_STAMP) ## Measure the same for long: soak, 20 million in the history, a million at once (an hour)
+	.venv/bin/python -m benchmarks.engine --full $(ARGS)
+
+bench-peers: $(DEV_STAMP) ## Measure onthedot beside other schedulers, which it installs (ten minutes)
+	.venv/bin/python -m benchmarks.peers $(ARGS)
 
 bench-ui: $(DEV_STAMP) ## Measure the pages of the dashboard on 10,000 jobs and a million finished executions
 	.venv/bin/python -m benchmarks.ui $(ARGS)

@@ -60,8 +60,9 @@ class _Limit:
 
     def lift(self) -> None:
         """Limit nothing any more: the answer has begun."""
-        self._lifted = True
-        self._reschedule(None)
+        if not self._lifted:
+            self._lifted = True
+            self._reschedule(None)
 
     def _reschedule(self, when: float | None) -> None:
         if not self._timeout.expired():

@@ -1,6 +1,7 @@
 """What each process of ours has: a pool, the database's clock, a line to its supervisor, and a way to be stopped."""
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 CLOCK_EVERY_SECONDS = 10.0
 CONNECT_EVERY_SECONDS = 0.5
+NEW_OBJECTS = 10_000
+"""More containers made than freed, after which the garbage collector looks for cycles among the youngest."""
 STATEMENT_TIMEOUT_SECONDS = 30.0
 """Far more than a loop's statement takes: one to which no answer comes must not hold it up for longer."""
 
@@ -38,6 +41,11 @@ class Process:
     stop: asyncio.Event
     stack: AsyncExitStack
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def report_ready(self) -> None:
+        """Tell the supervisor that everything is made and runs."""
+        _spare_the_collector()
+        self.line.report_ready()
 
 
 @asynccontextmanager
@@ -81,6 +89,17 @@ async def process(
         yield Process(
             dsn=dsn, primary=primary, pool=pool, clock=clock, line=line, stop=stop, hurry=hurry, stack=stack
         )  # fmt: skip
+
+
+def _spare_the_collector() -> None:
+    """Have the garbage collector pass over what is there now, which stays, and look for new garbage less often.
+
+    Of thousands of objects a job or request makes, hardly any are in cycles: looking for those took a seventh of a
+    worker's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
 
 
 def _set_by_signals() -> tuple[asyncio.Event, asyncio.Event]:

@@ -21,7 +21,7 @@ from app.startup import CannotStart
 from app.supervisor import Supervisor, stop_signals
 
 DATABASE_WATCH_SECONDS = 1.0
-WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 13, 4
+WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 13, 5
 """What one process opens at most, without `transaction_connections`."""
 LONE_CONNECTIONS = 16
 """What the processes open together that one worker may begin for executions that must run alone: four, each with one

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import ModuleType
@@ -27,7 +27,8 @@ class Context:
 
     `fencing_token` grows with every lease of this execution: a system that refuses smaller tokens than the
     largest it has seen is safe from a worker that has lost its lease and does not know it yet.
-    `logger` and `print` end up in the execution's log.
+    `logger` and `print` end up in the execution's log. `upstream` holds, in a workflow, what the steps that this one
+    depends on have returned, by their keys: a list where a step maps over one, null where it has not completed.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Context:
         "parameters",
         "scheduled_time",
         "timeout_seconds",
+        "upstream",
     )
 
     def __init__(
@@ -55,6 +57,7 @@ class Context:
         timeout_seconds: float,
         logger: logging.Logger,
         effects: "Effects",
+        upstream: Mapping[str, Any] | None = None,
     ) -> None:
         self.execution_id = execution_id
         self.job_id = job_id
@@ -64,6 +67,7 @@ class Context:
         self.fencing_token = fencing_token
         self.timeout_seconds = timeout_seconds
         self.logger = logger
+        self.upstream: Mapping[str, Any] = upstream or {}
         self._effects = effects
         self._cancelled = False
 

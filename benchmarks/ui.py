@@ -15,11 +15,8 @@ PostgreSQL, which other work on the machine changes less. It fails where a list 
 import argparse
 import asyncio
 import gzip
-import os
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,12 +27,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 
 from app.db.pools import connect
+from benchmarks.house import House, house, say
 from benchmarks.seed import KEYS, seed
 
-ROOT = Path(__file__).parents[1]
 MOST_MS, MOST_BYTES = 100.0, 15_000
 WARM_UP = 3
 COUNTED_WITHIN_SECONDS = 240
@@ -103,25 +99,12 @@ class Measured(NamedTuple):
         return "SLOW" if slow else "LARGE" if self.compressed > MOST_BYTES else ""
 
 
-class Processors:
-    """How much time the processes of a house have spent."""
-
-    def __init__(self, server: int, folder: Path) -> None:
-        [marker] = folder.glob("postgres/**/postmaster.pid")
-        self._postgres = psutil.Process(int(marker.read_text("utf-8").split()[0]))
-        [self._api] = [one for one in psutil.Process(server).children() if one.cmdline()[-1:] == ["api"]]
-
-    def spent(self) -> tuple[float, float]:
-        """Return the seconds that the API process and PostgreSQL's sessions have spent so far."""
-        return _seconds(self._api), sum(map(_seconds, self._postgres.children()))
-
-
 class Bench:
     """Finds the pages and opens them."""
 
-    def __init__(self, client: httpx.Client, processors: Processors, requests: int) -> None:
+    def __init__(self, client: httpx.Client, house: House, requests: int) -> None:
         self._client = client
-        self._processors = processors
+        self._house = house
         self._requests = requests
         self._seen: set[str] = set()
 
@@ -161,12 +144,10 @@ class Bench:
         self._seen.add(shown)
         for _ in range(WARM_UP):
             self._open(kind, address)
-        before = self._processors.spent()
+        before = self._house.spent()
         answers = [self._open(kind, address) for _ in range(self._requests)]
-        api, database = (
-            1000 * (after - earlier) / self._requests
-            for after, earlier in zip(self._processors.spent(), before, strict=True)
-        )
+        spent = self._house.spent().since(before)
+        api, database = (1000 * seconds / self._requests for seconds in (spent.api, spent.database))
         times = [took for took, _ in answers]
         size = len(gzip.compress(answers[0][1], 6))
         p95 = statistics.quantiles(times, n=20)[-1]
@@ -183,25 +164,6 @@ class Bench:
 
     def _text(self, address: str) -> str:
         return self._client.get(address).text
-
-
-@contextmanager
-def house(folder: Path) -> Iterator[tuple[str, Processors]]:
-    """Run onthedot in a folder; give its address and its processes once it is ready, and stop it at the end."""
-    own = {"ONTHEDOT_DATA_DIR": str(folder), "ONTHEDOT_PORT": "0", "ONTHEDOT_WORKER_PROCESSES": "1"}
-    others = {name: value for name, value in os.environ.items() if not name.startswith("ONTHEDOT_")}
-    command = [sys.executable, "-m", "app", "serve"]
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command, cwd=ROOT, env=others | own, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        assert process.stdout  # noqa: S101 - it was asked for
-        try:
-            line = process.stdout.readline()
-            if not line.startswith("onthedot ready"):
-                raise SystemExit("onthedot did not start")
-            yield line.split()[-1], Processors(process.pid, folder)
-        finally:
-            process.terminate()
 
 
 async def prepare(folder: Path, *, jobs: int, finished: int) -> None:
@@ -245,19 +207,6 @@ def report(results: Iterator[Measured]) -> int:
     return flaws
 
 
-def say(text: str) -> None:
-    """Print at once."""
-    print(text, flush=True)
-
-
-def _seconds(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return times.user + times.system
-
-
 def _shown(address: str) -> str:
     """Return an address without what differs from one run to the next: ids, cursors, lists of rows."""
     parts = urlsplit(address)
@@ -278,12 +227,10 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="onthedot-bench-") as temporary:
         folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o755)  # as root the embedded server runs as a user of its own
-        with house(folder) as (url, processors):
+        with house(folder, WORKER_PROCESSES="1") as running:
             asyncio.run(prepare(folder, jobs=given.jobs, finished=given.finished))
-            with logged_in(url) as client:
-                flaws = report(Bench(client, processors, given.requests).pages())
+            with logged_in(running.url) as client:
+                flaws = report(Bench(client, running, given.requests).pages())
     if flaws:
         raise SystemExit(f"{flaws} over {MOST_MS:.0f} ms or {MOST_BYTES / 1000:.0f} kB")
 

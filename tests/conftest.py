@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.clock import DatabaseClock
-from app.db.pools import Pool, open_engine, open_pool
+from app.db.engine import open_engine
+from app.db.pools import Pool, open_pool
 from tests.databases import Databases, prefer_memory
 from tests.postgres import Server, start_server
 

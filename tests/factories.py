@@ -20,11 +20,18 @@ import asyncpg
 import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
+from app.db.clock import DatabaseClock
 from app.db.pools import Connection, Pool
+from app.db.stores.jobs import JobStore, Submission
+from app.db.stores.workflows.definitions import DefinitionStore
+from app.db.stores.workflows.runs import RunStore
+from app.domain.access import Actor
+from app.domain.claims import Claim
 from app.domain.ids import new_execution_id, new_job_id, shard_of
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.statuses import LEASED, Status
 from app.domain.stored_schedule import schedule_columns
+from app.domain.workflows.definition import WORKFLOW_HANDLER, WORKFLOW_TASK, WorkflowRequest
 
 Row: TypeAlias = dict[str, Any]
 """Columns by name: of any type."""
@@ -43,19 +50,61 @@ async def make_task(source: Source, task_id: str = "report", **columns: Any) -> 
     return task_id
 
 
-async def new_job(source: Source, *, every: float | None = None, queue: str | None = None) -> NewJob:
-    """Return a job of ada's to be stored, of the one task there is."""
+async def new_job(source: Source, *, user_id: str = "ada", task_id: str = "report", **fields: Any) -> NewJob:
+    """Return a job to be stored, planned now; IMMEDIATE unless its `schedule` is given, as a request says it."""
     now = await now_of(source)
-    schedule = {"type": "INTERVAL", "every": every} if every else {"type": "IMMEDIATE"}
-    request = msgspec.convert({"task_id": "report", "schedule": schedule, "queue": queue}, JobRequest)
+    document = {"task_id": task_id, "schedule": {"type": "IMMEDIATE"}} | fields
+    request = msgspec.convert(document, JobRequest)
     return plan_job(
         request,
         schedule=schedule_columns(request.schedule, now=now, aliases={}),
-        user_id="ada",
-        task_revision=await source.fetchval("SELECT revision FROM onthedot.tasks"),
+        user_id=user_id,
+        task_revision=await source.fetchval(
+            "SELECT revision FROM onthedot.tasks WHERE task_id = $1", task_id
+        ),
         now=now,
-        unix_microseconds=int(now.timestamp() * 1_000_000),
+        unix_microseconds=_microseconds(now),
     )
+
+
+async def make_workflow(pool: Pool, *steps: Mapping[str, Any], user_id: str = "ada", **fields: Any) -> NewJob:
+    """Store a workflow of these steps, of the task `report` unless they name another; return its job.
+
+    It runs at once unless its `schedule` is given; `overlap` and `deadline_seconds` are of its runs.
+    """
+    if not await pool.fetchval("SELECT true FROM onthedot.tasks WHERE task_id = $1", WORKFLOW_TASK):
+        await make_task(pool, WORKFLOW_TASK, execution_handler=WORKFLOW_HANDLER)
+    document = {
+        "steps": [{"task_id": "report"} | step for step in steps],
+        "schedule": {"type": "IMMEDIATE"},
+    } | fields
+    request = msgspec.convert(document, WorkflowRequest)
+    given = {"name": request.name, "tags": request.tags, "schedule": document["schedule"]}
+    job = await new_job(pool, user_id=user_id, task_id=WORKFLOW_TASK, parameters=request.parameters, **given)
+    submission = Submission(jobs=[job], actor=Actor("user:ada"), workflow=request.body())
+    stored = await JobStore(pool).create([submission])
+    assert job.job_id in stored.lanes
+    return job
+
+
+async def begin_run(pool: Pool, clock: DatabaseClock, workflow_id: UUID, **claimed: Any) -> UUID:
+    """Begin a run of a workflow, as a worker does; return it."""
+    job = await pool.fetchrow("SELECT * FROM onthedot.jobs WHERE job_id = $1", workflow_id)
+    assert job is not None
+    now = await now_of(pool)
+    run_id = new_execution_id(workflow_id, _microseconds(now))
+    fields = dict.fromkeys(Claim.__struct_fields__) | {
+        "shard": job["shard"],
+        "execution_id": run_id,
+        "job_id": workflow_id,
+        "user_id": job["user_id"],
+        "trigger": "manual",
+        "scheduled_time": now,
+        "parameters": job["parameters"],
+    }
+    claim = Claim(**(fields | claimed))
+    await RunStore(pool, DefinitionStore(), clock).begin(claim)
+    return claim.execution_id
 
 
 async def make_job(source: Source, **columns: Any) -> UUID:

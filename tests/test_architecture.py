@@ -1,6 +1,7 @@
 """The rules of the house, read off its source. Each is kept by every module of `app`, and shown to bite."""
 
 import ast
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -289,3 +290,20 @@ def test_the_house_keeps_the_rule(rule: Rule) -> None:
 def test_the_rule_bites_and_spares(rule: Rule) -> None:
     assert list(rule.breaches(rule.bad))
     assert not list(rule.breaches(rule.good))
+
+
+@pytest.mark.parametrize("process", ["worker", "maintenance"])
+def test_processes_load_no_web_server(process: str) -> None:
+    assert loaded_by(process).isdisjoint({"litestar", "jinja2", "granian"})
+
+
+def test_a_worker_loads_no_sqlalchemy() -> None:
+    """There are as many workers as a machine has cores: it takes 30 MB of each."""
+    assert "sqlalchemy" not in loaded_by("worker")
+    assert "sqlalchemy" in loaded_by("api")
+
+
+def loaded_by(process: str) -> set[str]:
+    """Return the packages that a process has loaded before it does anything."""
+    code = f"import sys, app.server.{process}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    return set(subprocess.check_output([sys.executable, "-c", code], cwd=APP.parent, text=True).split())

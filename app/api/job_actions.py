@@ -13,9 +13,9 @@ from app.api.answers import ACTIONS, CHANGES, DELETES
 from app.api.body import StrictBody
 from app.api.instants import read_instant
 from app.api.preconditions import IfMatch, etag, required_version
-from app.api.waiting import Wait, awaited
+from app.api.waiting import Awaited, Wait
 from app.db.clock import DatabaseClock
-from app.db.reads.executions import ExecutionReads, ExecutionView
+from app.db.reads.executions import ExecutionView
 from app.db.reads.jobs import JobReads, JobView, warnings_of_job
 from app.db.transactions import Transaction
 from app.domain.access import Principal
@@ -23,7 +23,6 @@ from app.domain.idempotency import StoredAnswer
 from app.domain.job_changes import JobPatch
 from app.domain.schedule_warnings import ScheduleWarning
 from app.intake.changes import ChangeIntake
-from app.intake.waiting import Waiting
 
 ApiRequest = Request[Principal, Any, Any]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -141,8 +140,7 @@ class JobActionsController(Controller):
         job_id: FromPath[UUID],
         changes: NamedDependency[ChangeIntake],
         transaction: NamedDependency[Transaction],
-        waiting: NamedDependency[Waiting],
-        execution_reads: NamedDependency[ExecutionReads],
+        awaited: NamedDependency[Awaited],
         wait: Wait = None,
     ) -> Response[RunStarted]:
         """Run a job now, apart from its schedule; also while it is paused.
@@ -155,7 +153,7 @@ class JobActionsController(Controller):
         headers = {"Location": f"/api/v1/executions/{execution_id}"}
         if wait:  # nobody runs what is not committed
             await transaction.commit(StoredAnswer(201, msgspec.json.encode(started), headers))
-            execution = await awaited(execution_id, wait, waiting, execution_reads)
+            execution = await awaited.execution(execution_id, seconds=wait)
             started = msgspec.structs.replace(started, execution=execution)
         return Response(started, headers=headers)
 

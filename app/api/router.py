@@ -4,6 +4,7 @@ from litestar import Router
 from litestar.di import Provide
 
 from app.api.auth import KeyAuthentication
+from app.api.backfill import BackfillController
 from app.api.batches import BatchesController
 from app.api.execution_actions import ExecutionActionsController
 from app.api.executions import ExecutionsController
@@ -17,6 +18,9 @@ from app.api.tasks import TasksController
 from app.api.transactions import OneTransaction, current_transaction
 from app.api.users import UsersController
 from app.api.workers import WorkersController
+from app.api.workflow_actions import WorkflowActionsController
+from app.api.workflow_runs import WorkflowRunsController
+from app.api.workflows import WorkflowsController
 
 MAX_BODY_BYTES = 1024 * 1024
 
@@ -32,6 +36,9 @@ EACH_BY_ITSELF = Router(
         KeysController,
         QueuesController,
         WorkersController,
+        BackfillController,
+        WorkflowActionsController,
+        WorkflowRunsController,
         get_stats,
         preview_schedule,
     ],
@@ -42,7 +49,7 @@ EACH_BY_ITSELF = Router(
 
 API = Router(
     path="/api/v1",
-    route_handlers=[EACH_BY_ITSELF, JobsController, BatchesController],
+    route_handlers=[EACH_BY_ITSELF, JobsController, BatchesController, WorkflowsController],
     middleware=[KeyAuthentication],
     request_max_body_size=MAX_BODY_BYTES,
     security=[{"bearer": []}],

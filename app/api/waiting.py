@@ -16,12 +16,17 @@ Wait = Annotated[
 ]
 
 
-async def awaited(
-    execution_id: UUID, seconds: float, waiting: Waiting, reads: ExecutionReads
-) -> ExecutionView | None:
-    """Return an execution when it has ended or the time has run out; None where retention has taken it."""
-    with waiting_on_purpose():
-        await waiting.until_ended(execution_id, seconds=seconds)
-    with suppress(NotFound):
-        return await reads.get(execution_id)
-    return None
+class Awaited:
+    """Executions whose end requests wait for."""
+
+    def __init__(self, waiting: Waiting, reads: ExecutionReads) -> None:
+        self._waiting = waiting
+        self._reads = reads
+
+    async def execution(self, execution_id: UUID, *, seconds: float) -> ExecutionView | None:
+        """Return an execution when it has ended or the time has run out; None where retention has taken it."""
+        with waiting_on_purpose():
+            await self._waiting.until_ended(execution_id, seconds=seconds)
+        with suppress(NotFound):
+            return await self._reads.get(execution_id)
+        return None

@@ -39,6 +39,8 @@ COLUMNS = (
     Column("KEY", "concurrency_key"),
 )
 
+BACKFILL_COLUMNS = (Column("INSTANT", "scheduled_time"), Column("EXECUTION", "execution_id"))
+
 
 def wait_options(function: Function) -> Function:
     """Add `--wait` and `--timeout`; `_finish` obeys them."""
@@ -183,6 +185,22 @@ def run_job(session: Session, *, job_id: str, wait: bool, timeout_seconds: float
     """Run a job now, apart from its schedule."""
     started = session.client.post(at("jobs", job_id, "actions", "run"))
     _finish(session, started, wait=wait, timeout_seconds=timeout_seconds)
+
+
+@job.command("backfill")
+@click.argument("job_id")
+@click.option(
+    "--from", "since", metavar="TIME", required=True, help="The first instant; RFC 3339 or Unix seconds"
+)
+@click.option("--to", "until", metavar="TIME", required=True, help="The last one")
+@click.option("--dry-run", is_flag=True, help="Only list the instants")
+@click.pass_obj
+def backfill_job(session: Session, *, job_id: str, since: str, until: str, dry_run: bool) -> None:
+    """Run a repeating job, or a workflow, for past instants of its schedule."""
+    body = {"from": since, "to": until, "dry_run": dry_run}
+    done = session.client.post(at("jobs", job_id, "actions", "backfill"), body)
+    found = [{"scheduled_time": each} for each in done["instants"]] if dry_run else done["executions"]
+    session.output.items(found, BACKFILL_COLUMNS)
 
 
 @job.command("pause")

@@ -23,6 +23,7 @@ from app.cli.session import Nouns
 from app.cli.status import status
 from app.cli.task import task
 from app.cli.user import user
+from app.cli.wf import wf
 from app.logs import set_up_logging
 from app.settings import InvalidSetting, Settings, misspelt_variables, variable
 from app.startup import CannotStart
@@ -164,7 +165,7 @@ _process_command("migrate", _migrate, "Bring the database's schema to this versi
 _process_command("api", _run("api"), "Run one API process.", hidden=True)
 _process_command("maintenance", _run("maintenance"), "Run one maintenance process.", hidden=True)
 
-for command in (status, task, job, executions, user, key, queue, cron):
+for command in (status, task, job, wf, executions, user, key, queue, cron):
     onthedot.add_command(command)
 
 

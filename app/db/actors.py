@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.pools import Connection
 from app.db.queries import load
 from app.domain.access import Actor
+
+if TYPE_CHECKING:  # workers do without SQLAlchemy
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 BOOTSTRAP = Actor("system:bootstrap")
 RESUMER = Actor("system:resumer")
@@ -25,13 +28,13 @@ async def act_as(connection: Connection, actor: Actor) -> None:
     await connection.execute(_ACT_AS, *_settings(actor))
 
 
-async def name_actor(connection: AsyncConnection, actor: Actor) -> None:
+async def name_actor(connection: "AsyncConnection", actor: Actor) -> None:
     """Say who is behind this transaction, as `act_as` does."""
     await connection.exec_driver_sql(_ACT_AS, _settings(actor))
 
 
 @asynccontextmanager
-async def acting_as(engine: AsyncEngine, actor: Actor) -> AsyncIterator[AsyncConnection]:
+async def acting_as(engine: "AsyncEngine", actor: Actor) -> "AsyncIterator[AsyncConnection]":
     """Open a transaction whose changes count as this actor's."""
     async with engine.begin() as connection:
         await name_actor(connection, actor)

@@ -5,15 +5,11 @@ is from it: of several samples the one with the least round trip is off by at mo
 """
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from sqlalchemy import text
-
-from app.db.pools import Connection, Engine, Pool
+from app.db.pools import Connection, Pool
 
 SAMPLES = 8
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class DatabaseClock:
@@ -36,12 +32,6 @@ class DatabaseClock:
         if best:
             self.error_seconds, self._offset_seconds = best[0] / 2, best[1]
 
-    async def synchronise_by(self, engine: Engine) -> None:
-        """Estimate the offset over an engine; coarser, for those that have no pool."""
-        async with engine.connect() as connection:
-            instant: datetime = await connection.scalar(text("SELECT clock_timestamp()"))
-        self._offset_seconds = instant.timestamp() - time.monotonic()
-
     def unix_seconds(self) -> float:
         """Return the database's time in seconds since 1970."""
         return time.monotonic() + self._offset_seconds
@@ -52,7 +42,7 @@ class DatabaseClock:
 
     def now(self) -> datetime:
         """Return the database's time, in UTC."""
-        return _EPOCH + self.unix_microseconds() * _MICROSECOND
+        return datetime.fromtimestamp(self.unix_seconds(), UTC)
 
     def monotonic_surely_after(self, instant: datetime) -> float:
         """Return when `instant` will have come for certain, however wrong the estimate is: nothing starts early."""

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import asyncpg
-import sqlalchemy.exc
 
 from app.startup import CannotStart
 
-_UNREACHABLE = (
+_UNREACHABLE: tuple[type[BaseException], ...] = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
@@ -26,10 +25,15 @@ _UNREACHABLE = (
 )
 
 
+def count_as_unreachable(*kinds: type[BaseException]) -> None:
+    """Have errors of these kinds, too, mean that the database cannot serve now."""
+    global _UNREACHABLE  # noqa: PLW0603 - SQLAlchemy's are added where it is loaded, which costs a process 30 MB
+    _UNREACHABLE += kinds
+
+
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether the database cannot serve this now, so that the same request may succeed later."""
-    cause = _driver_error(error)
-    return isinstance(cause, (*_UNREACHABLE, sqlalchemy.exc.TimeoutError, sqlalchemy.exc.InterfaceError))
+    return isinstance(_driver_error(error), _UNREACHABLE)
 
 
 def is_lock_timeout(error: BaseException) -> bool:
@@ -76,10 +80,8 @@ def database_of_settings() -> Iterator[None]:
 
 def _driver_error(error: BaseException) -> BaseException:
     """Unwrap what SQLAlchemy wraps twice: its own error around its adapter's around asyncpg's."""
-    while isinstance(error, sqlalchemy.exc.DBAPIError) or type(error).__module__.startswith(
-        "sqlalchemy.dialects"
-    ):
-        inner = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error.__cause__
+    while type(error).__module__.startswith("sqlalchemy"):
+        inner = getattr(error, "orig", None) or error.__cause__
         if inner is None:
             return error
         error = inner

@@ -9,9 +9,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.db import partitions
+from app.db.engine import open_engine
 from app.db.errors import database_of_settings
-from app.db.pools import open_engine
+from app.db.partitions_ahead import ensure
 from app.paths import MIGRATIONS_DIR
 
 _LOCK = 0x6F_6E_74_68_65_64_6F_74
@@ -35,7 +35,7 @@ async def migrate(dsn: str) -> None:
             await connection.execute(text(f"SELECT pg_advisory_lock({_LOCK})"))
             await connection.commit()
             await connection.run_sync(_run)
-            await connection.run_sync(partitions.ensure)
+            await connection.run_sync(ensure)
             await connection.commit()
             await connection.execute(text(f"SELECT pg_advisory_unlock({_LOCK})"))
     finally:

@@ -10,7 +10,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from uuid import UUID
 
 from app.db.pools import Connection, Pool, connect
@@ -24,6 +23,8 @@ SCHEDULES = "onthedot_schedules"
 """A schedule is new or has changed: for materializers."""
 CANCELS = "onthedot_cancels"
 """Ids of executions that somebody wants to stop: for the worker that runs them."""
+SUSPECTS = "onthedot_suspects"
+"""Executions are due that must run alone: for workers that may begin a process for them."""
 ECHO = "onthedot_echo"
 SEND_EVERY_SECONDS = 0.005
 ECHO_EVERY_SECONDS = 10.0
@@ -36,7 +37,8 @@ class HintSender:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._hints = Hints()
-        self._schedules = False
+        self._bare: set[str] = set()
+        """Channels on which a notification says all there is to say."""
         self._cancels: list[UUID] = []
         self._last_sent = 0.0
         self._sending: asyncio.Task[None] | None = None
@@ -48,7 +50,12 @@ class HintSender:
 
     def announce_schedules(self) -> None:
         """Tell materializers that there is something to plan. To be called after the commit."""
-        self._schedules = True
+        self._bare.add(SCHEDULES)
+        self._send_soon()
+
+    def announce_suspects(self) -> None:
+        """Tell workers that something is due that must run alone."""
+        self._bare.add(SUSPECTS)
         self._send_soon()
 
     def announce_cancel(self, execution_id: UUID) -> None:
@@ -62,7 +69,7 @@ class HintSender:
             await self._sending
 
     def _send_soon(self) -> None:
-        if self._sending is None and (self._hints or self._schedules or self._cancels):
+        if self._sending is None and (self._hints or self._bare or self._cancels):
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
@@ -79,10 +86,9 @@ class HintSender:
 
     def _take_messages(self) -> list[tuple[str, str]]:
         messages = [(READY, payload) for payload in self._hints.take_payloads()]
-        if self._schedules:
-            messages.append((SCHEDULES, ""))
+        messages += [(channel, "") for channel in self._bare]
         messages += [(CANCELS, str(execution_id)) for execution_id in self._cancels]
-        self._schedules, self._cancels = False, []
+        self._bare, self._cancels = set(), []
         return messages
 
 
@@ -98,12 +104,20 @@ class HintListener:
         *,
         on_ready: Callable[[list[Ready]], None] | None = None,
         on_schedules: Callable[[], None] | None = None,
+        on_suspects: Callable[[], None] | None = None,
         on_cancels: Callable[[list[UUID]], None] | None = None,
     ) -> None:
         self._dsn = dsn
-        self._on_ready = on_ready
-        self._on_schedules = on_schedules
-        self._on_cancels = on_cancels
+        self._heard_of: dict[str, Callable[[str], None]] = {ECHO: self._heard_echo}
+        """What is done with what is heard, by channel."""
+        if on_ready is not None:
+            self._heard_of[READY] = lambda payload: on_ready(list(read_hints(payload)))
+        if on_schedules is not None:
+            self._heard_of[SCHEDULES] = lambda _payload: on_schedules()
+        if on_suspects is not None:
+            self._heard_of[SUSPECTS] = lambda _payload: on_suspects()
+        if on_cancels is not None:
+            self._heard_of[CANCELS] = lambda payload: on_cancels(_ids(payload))
         self._connection: Connection | None = None
         self._echo = asyncio.Event()
         self._token = secrets.token_hex(8)
@@ -132,26 +146,16 @@ class HintListener:
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._dsn, application_name="onthedot listener")
-            if self._on_ready is not None:
-                await self._connection.add_listener(READY, self._heard)
-            if self._on_schedules is not None:
-                await self._connection.add_listener(SCHEDULES, self._heard)
-            if self._on_cancels is not None:
-                await self._connection.add_listener(CANCELS, self._heard)
-            await self._connection.add_listener(ECHO, self._heard)
+            for channel in self._heard_of:
+                await self._connection.add_listener(channel, self._heard)
         return self._connection
 
     def _heard(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
-        if channel == ECHO:
-            if payload == self._token:
-                self._echo.set()
-        elif channel == READY and self._on_ready is not None:
-            self._on_ready(list(read_hints(str(payload))))
-        elif channel == SCHEDULES and self._on_schedules is not None:
-            self._on_schedules()
-        elif channel == CANCELS and self._on_cancels is not None:
-            with suppress(ValueError):  # anybody may notify
-                self._on_cancels([UUID(str(payload))])
+        self._heard_of[channel](str(payload))
+
+    def _heard_echo(self, payload: str) -> None:
+        if payload == self._token:
+            self._echo.set()
 
     def _report(self, *, hears: bool) -> None:
         if not hears and not self._deaf:
@@ -168,3 +172,11 @@ class HintListener:
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
+
+
+def _ids(payload: str) -> list[UUID]:
+    """Read an id; what is none is passed over: anybody may notify."""
+    try:
+        return [UUID(payload)]
+    except ValueError:
+        return []

@@ -4,35 +4,15 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import asyncpg
-from sqlalchemy import Connection, text
 
-from app.db.pools import Engine, Pool
+from app.db.pools import Pool
 
 DAILY = ("execution_history", "attempts", "execution_logs")
-DAYS_AHEAD = 14
-_TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
+TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
 
 
 LOCK = 0x6F_74_64_70_61_72_74
 """Advisory lock of the makers: `otdpart` in ASCII. Of two that create a table, `IF NOT EXISTS` fails the second."""
-
-
-async def ensure_ahead(engine: Engine) -> None:
-    """Make the partitions of the coming days, one process at a time."""
-    async with engine.begin() as connection:
-        await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        await connection.run_sync(ensure)
-
-
-def ensure(connection: Connection, *, days_ahead: int = DAYS_AHEAD) -> None:
-    """Make the partitions of yesterday, today and the coming days, by the database's date, where they are missing.
-
-    One process at a time: others wait until the caller commits.
-    """
-    connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
-    today = connection.scalar(text(_TODAY))
-    for statement in _create_statements(today, days_ahead=days_ahead):
-        connection.execute(text(statement))
 
 
 async def fetch_making_partitions(
@@ -50,7 +30,7 @@ async def fetch_making_partitions(
             raise
     async with pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-        for statement in _create_statements(await connection.fetchval(_TODAY), days_ahead=1):
+        for statement in create_statements(await connection.fetchval(TODAY), days_ahead=1):
             await connection.execute(statement)
     return await _fetch(pool, query, arguments, durable=durable)
 
@@ -65,7 +45,7 @@ async def _fetch(
         return await connection.fetch(query, *arguments)
 
 
-def _create_statements(today: date, *, days_ahead: int) -> Iterator[str]:
+def create_statements(today: date, *, days_ahead: int) -> Iterator[str]:
     """Yield the DDL of the partitions of a span of days, e.g. of `execution_history_20260131`.
 
     Made apart and attached: `PARTITION OF` would wait for every reader of the whole table, a backup for one,

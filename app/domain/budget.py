@@ -17,6 +17,8 @@ NEXT_TURN_SECONDS = 0.2
 POLL_SECONDS = 0.9
 """How often idle workers and materializers look by themselves: with jitter, less than a second."""
 LONGEST_POLL_SECONDS = 1.1 * POLL_SECONDS
+UNASKED_EVERY_SECONDS = 60.0
+"""So often a loop turns by itself that is woken whenever it has something to do."""
 LOOK_EVERY_SECONDS = 0.25
 """How often a worker that knows of work looks for other: what is more urgent, or falls due soon, without a hint."""
 LOOK_WHEN_FULL_SECONDS = 0.9 * POLL_SECONDS

@@ -49,6 +49,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     lateness_ms: float | None
     parameters_checked: bool = True
     """False: the job was made by SQL, and its parameters have yet to meet the task's schema."""
+    run_key: str = ""
+    """Of a workflow's step, what it belongs to (domain/workflows/run_keys.py)."""
     limited: bool = False
     """It counts against limits until its lease is over."""
     throttled_ms: float = 0.0

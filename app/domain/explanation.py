@@ -76,6 +76,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     """Its start deadline, while it has not begun."""
     is_expired: bool
+    dependencies: Sequence[Reason]
+    """Jobs that it waits for."""
     limits: Sequence[Reason]
     """Limits that keep it waiting (see `limit_reasons`)."""
     job_pause: Pause | None
@@ -122,7 +124,7 @@ def explain(situation: Situation) -> Explanation:
 def _bars(at: Situation) -> Iterator[Reason]:
     """Yield the clauses of the claim (claim_due.sql, and beside limits `admit`) that keep it from being taken."""
     if at.status is Status.BLOCKED:
-        yield Reason(code=ReasonCode.DEPENDENCY, detail="It waits for what it depends on.")
+        yield from at.dependencies or [Reason(code=ReasonCode.DEPENDENCY, detail="It is about to begin.")]
     if not at.is_ready:
         return
     if at.is_early:

@@ -14,6 +14,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+class Line(NamedTuple):
+    """What waits in one shard, queue and priority, with limits and without: it may go from one to the other."""
+
+    shard: int
+    queue: str
+    priority: int
+
+
 class Place(NamedTuple):
     """Where executions wait for a worker."""
 
@@ -37,6 +45,11 @@ class Ready(msgspec.Struct, frozen=True):
     def place(self) -> Place:
         """Return the place alone."""
         return Place(self.shard, self.queue, self.priority, self.limited)
+
+    @property
+    def line(self) -> Line:
+        """Return the place, whether it comes under limits or not."""
+        return Line(self.shard, self.queue, self.priority)
 
 
 class Hints:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from app.domain.admission import Overlap
-from app.domain.jobs import ExpiresAfterSeconds, MaxRetries, Name, Priority, Tag, TimeoutSeconds
+from app.domain.jobs import DependsOn, ExpiresAfterSeconds, MaxRetries, Name, Priority, Tag, TimeoutSeconds
 from app.domain.limits import ConcurrencyKey, Most, check_key
 from app.domain.stored_schedule import JobSchedule, schedule_columns
 
@@ -24,8 +24,10 @@ _WHAT_EXECUTIONS_COPY = frozenset(
         "overlap",
         "concurrency_key",
         "concurrency_limit",
+        "depends_on",
     }
 )
+_WHAT_LIMITS = frozenset({"overlap", "concurrency_key", "concurrency_limit"})
 
 
 class JobPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,6 +48,7 @@ class JobPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     max_retries: MaxRetries | UnsetType | None = UNSET
     timeout_seconds: TimeoutSeconds | UnsetType | None = UNSET
     expires_after_seconds: ExpiresAfterSeconds | UnsetType | None = UNSET
+    depends_on: DependsOn | UnsetType = UNSET
     is_active: bool | UnsetType = UNSET
 
 
@@ -68,6 +71,11 @@ class Change(msgspec.Struct, frozen=True):
     def replans(self) -> bool:
         """Tell whether planned executions must follow: they carry copies of what the claim decides by."""
         return self.schedule_changed or not _WHAT_EXECUTIONS_COPY.isdisjoint(self.columns)
+
+    @property
+    def limits(self) -> bool:
+        """Tell whether it says anew what executions run beside: this holds for those that have begun, too."""
+        return not _WHAT_LIMITS.isdisjoint(self.columns)
 
 
 def change_of(patch: JobPatch, *, now: datetime, aliases: Mapping[str, str]) -> Change:

@@ -20,6 +20,8 @@ TimeoutSeconds = Annotated[float, msgspec.Meta(gt=0, le=31 * 86_400)]
 ExpiresAfterSeconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
+DependsOn = Annotated[list[UUID], msgspec.Meta(max_length=100)]
+
 
 UniqueKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 UniqueForSeconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
@@ -40,6 +42,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Null: the task's."""
     concurrency_limit: Most | None = None
     """How many with the same key run at once; null: the task's, or one."""
+    depends_on: DependsOn = []
+    """Jobs whose run of the same instant, or the latest before it, must have completed."""
     queue: str | None = None
     priority: Priority | None = None
     max_retries: MaxRetries | None = None
@@ -69,6 +73,7 @@ class NewJob(ScheduleColumns, frozen=True, kw_only=True, omit_defaults=True):
     overlap: str
     concurrency_key: str | None = None
     concurrency_limit: int | None = None
+    depends_on: list[UUID] | None = None
     parameters: msgspec.Raw
     """JSON text."""
     queue: str | None = None
@@ -133,6 +138,7 @@ def plan_job(
         overlap=request.overlap,
         concurrency_key=request.concurrency_key,
         concurrency_limit=request.concurrency_limit,
+        depends_on=request.depends_on or None,
         parameters=msgspec.Raw(msgspec.json.encode(request.parameters)),
         queue=request.queue,
         priority=request.priority,

@@ -21,6 +21,8 @@ from app.domain.failures import Category, Failure
 from app.domain.ids import new_execution_id
 from app.domain.job_changes import Change, JobPatch, change_of, pause, resume
 from app.domain.parameters import ParameterSchema
+from app.domain.workflows.definition import WORKFLOW_TASK, WorkflowPatch
+from app.intake.planner import require_jobs
 
 
 class ChangeIntake:
@@ -48,13 +50,24 @@ class ChangeIntake:
         self._clock = clock
 
     async def patch_job(
-        self, job_id: UUID, patch: JobPatch, *, by: Principal, if_version: int | None
+        self,
+        job_id: UUID,
+        patch: JobPatch,
+        *,
+        by: Principal,
+        if_version: int | None,
+        workflow: WorkflowPatch | None = None,
     ) -> Changed:
-        """Change parts of a job. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
+        """Change parts of a job, a workflow's with what its runs are made of.
+
+        Raises `InvalidInput`, `NotFound`, `PreconditionFailed`.
+        """
         by.require(Role.OPERATOR)
         change = change_of(patch, now=self._clock.now(), aliases=await self._aliases.all())
         await self._check(job_id, change)
-        return await self._change(job_id, change, by=by, if_version=if_version)
+        if "overlap" in change.columns and workflow is None:
+            await self._require_no_workflow(job_id)
+        return await self._change(job_id, change, by=by, if_version=if_version, workflow=workflow)
 
     async def pause_job(
         self,
@@ -83,12 +96,27 @@ class ChangeIntake:
         by.require(Role.OPERATOR)
         return await self._jobs.delete(job_id, error=_cancelled(by, "its job was deleted"), actor=by.actor)
 
-    async def run_job(self, job_id: UUID, *, by: Principal, within: Transaction | None = None) -> UUID:
-        """Run a job now, apart from its schedule; return the execution. Raises `NotFound`."""
+    async def run_job(
+        self,
+        job_id: UUID,
+        *,
+        by: Principal,
+        parameters: str | None = None,
+        within: Transaction | None = None,
+    ) -> UUID:
+        """Run a job now, apart from its schedule, with its parameters or these (JSON); return the execution.
+
+        Raises `NotFound`.
+        """
         by.require(Role.OPERATOR)
         execution_id = new_execution_id(job_id, self._clock.unix_microseconds())
         ready = await self._jobs.run(
-            job_id, execution_id, now=self._clock.now(), actor=by.actor, within=within
+            job_id,
+            execution_id,
+            now=self._clock.now(),
+            actor=by.actor,
+            parameters=parameters,
+            within=within,
         )
         once_committed(within, lambda: self._hints.announce([ready]))
         return execution_id
@@ -116,7 +144,10 @@ class ChangeIntake:
             execution_id, new_id, now=self._clock.now(), actor=by.actor, within=within
         )
         if ready is None:
-            raise Conflict("only a finished execution whose job still exists can be run again")
+            raise Conflict(
+                "only a finished execution whose job still exists can be run again; a workflow's step is run again "
+                "by its run: POST /workflow-runs/{id}/actions/retry"
+            )
         once_committed(within, lambda: self._hints.announce([ready]))
         return new_id
 
@@ -127,19 +158,27 @@ class ChangeIntake:
         *,
         by: Principal,
         if_version: int | None = None,
+        workflow: WorkflowPatch | None = None,
         within: Transaction | None = None,
     ) -> Changed:
         changed = await self._jobs.change(
-            job_id, change, if_version=if_version, actor=by.actor, within=within
+            job_id, change, if_version=if_version, actor=by.actor, workflow=workflow, within=within
         )
         once_committed(within, lambda: self._hints.announce(changed.ready))
         return changed
+
+    async def _require_no_workflow(self, job_id: UUID) -> None:
+        job = await self._reads.get(job_id, now=self._clock.now())
+        if job.task_id == WORKFLOW_TASK:
+            detail = "how the runs of a workflow overlap is changed by PATCH /workflows/{id}"
+            raise InvalidInput(detail, pointer="/overlap")
 
     async def _check(self, job_id: UUID, change: Change) -> None:
         """Check what only the database can tell: the queue, and the parameters against the task's schema."""
         queue, parameters = change.columns.get("queue"), change.columns.get("parameters")
         if queue is not None and await self._queues.find(queue) is None:
             raise await self._queues.unknown(queue)
+        await require_jobs(self._reads, change.columns.get("depends_on", []), now=self._clock.now())
         if parameters is not None:
             job = await self._reads.get(job_id, now=self._clock.now())
             task = await self._tasks.get(job.task_id)

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 MAX_SUBMISSIONS = 500
 MAX_BYTES = 2 * 1024 * 1024
-MAX_WAITING = 10_000
-"""More than this many requests waiting will not be served in time: they are better told so at once."""
+MAX_WAITING = 20_000
+"""More jobs than this, of requests that wait, will not be stored in time: further ones are better told so at once."""
 COMMITTERS = 2
 """One commit is flushed while the next one is filled."""
 RESOLVE_TRIES = 5
@@ -57,15 +57,17 @@ class GroupCommit:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[_Waiting] = deque()
+        self._jobs_waiting = 0
         self._committers: set[asyncio.Task[None]] = set()
 
     async def submit(self, submission: Submission) -> Stored:
         """Return when the submission is durable, or a repeat. Raises what storing it raises, and `Unavailable`."""
-        if len(self._waiting) >= MAX_WAITING:
+        if self._jobs_waiting >= MAX_WAITING:
             raise Unavailable("more requests are waiting than can be served in time; try again in a moment")
         size = sum(len(job.parameters) + 500 for job in submission.jobs)
         waiting = _Waiting(submission, size, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
+        self._jobs_waiting += len(submission.jobs)
         if len(self._committers) < COMMITTERS:
             committer = asyncio.get_running_loop().create_task(self._commit_all())
             self._committers.add(committer)
@@ -90,6 +92,7 @@ class GroupCommit:
             size += following.size
             keys |= following.keys
             group.append(self._waiting.popleft())
+        self._jobs_waiting -= sum(len(one.submission.jobs) for one in group)
         return [one for one in group if not one.done.done()]
 
     async def _commit(self, group: list[_Waiting]) -> None:

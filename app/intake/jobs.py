@@ -15,6 +15,7 @@ from app.domain.hourly_quota import QuotaExceeded
 from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.ids import uuid7
 from app.domain.jobs import JobRequest, NewJob
+from app.domain.workflows.definition import WorkflowBody
 from app.intake.group_commit import GroupCommit
 from app.intake.planner import Item, JobPlanner
 
@@ -95,18 +96,26 @@ class JobIntake:
         self._clock = clock
 
     async def submit(
-        self, request: JobRequest, *, by: Principal, kept: Kept | None = None
+        self,
+        request: JobRequest,
+        *,
+        by: Principal,
+        kept: Kept | None = None,
+        workflow: WorkflowBody | None = None,
     ) -> Submitted | StoredAnswer:
-        """Store a job; return it, or the answer that a repeat had before.
+        """Store a job, a workflow's with what its runs are made of; return it, or the answer that a repeat had.
 
         Raises `InvalidInput`, `Forbidden`, `QuotaExceeded`, `IdempotencyMismatch` and `RequestUnderway`.
         """
         if kept and (answer := await self._jobs.recall(kept.request)):
             return answer
         for attempt in range(TRIES):
-            wanted = Submitted(await self._planner.plan_all([request], by=by, fresh=attempt > 0), None)
+            items = await self._planner.plan_all(
+                [request], by=by, fresh=attempt > 0, for_workflow=workflow is not None
+            )
+            wanted = Submitted(items, None)
             wanted.require_all()
-            stored = await self._store(wanted, None, kept, by=by)
+            stored = await self._store(wanted, None, kept, by=by, workflow=workflow)
             if stored is not None:
                 return stored
         raise Conflict(f"the task {request.task_id} is being changed; try again")
@@ -152,7 +161,13 @@ class JobIntake:
         return wanted
 
     async def _store(
-        self, wanted: Submitted, batch: NewBatch | None, kept: Kept | None, *, by: Principal
+        self,
+        wanted: Submitted,
+        batch: NewBatch | None,
+        kept: Kept | None,
+        *,
+        by: Principal,
+        workflow: WorkflowBody | None = None,
     ) -> Submitted | StoredAnswer | None:
         """Store what is wanted; None where something it was checked against has changed meanwhile.
 
@@ -162,13 +177,14 @@ class JobIntake:
             jobs=wanted.jobs,
             actor=by.actor,
             batch=batch,
+            workflow=workflow,
             request=kept.request if kept else None,
             answer=kept.answer(wanted) if kept else None,
             answer_of=(lambda existing: kept.answer(wanted.resolved(existing))) if kept else None,
         )
         unique = any(job.unique_key is not None for job in wanted.jobs)
         stored = await (self._unique_commits if unique else self._commits).submit(submission)
-        if any(job.job_id in stored.limited for job in wanted.jobs):
+        if any(job.job_id in stored.uncounted for job in wanted.jobs):
             stored = await self._counted_commits.submit(submission)
         if kept and kept.request.key_hash in stored.repeats:
             return await self._jobs.recall(kept.request)

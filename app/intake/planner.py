@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from app.db.clock import DatabaseClock
+from app.db.reads.jobs import JobReads
 from app.db.stores.access import AccessStore
 from app.db.stores.jobs import Existing
 from app.db.stores.queues import QueueStore
@@ -20,6 +21,7 @@ from app.domain.jobs import JobRequest, NewJob, check_unique, plan_job
 from app.domain.limits import check_key
 from app.domain.parameters import ParameterSchema
 from app.domain.stored_schedule import JobSchedule, ScheduleColumns, schedule_columns
+from app.domain.workflows.definition import WORKFLOW_TASK
 
 PLANNED_AT_ONCE = 100
 """Jobs of a batch that are planned before others get their turn on the event loop."""
@@ -27,6 +29,24 @@ PLANNED_AT_ONCE = 100
 T = TypeVar("T")
 Item = NewJob | Existing | InvalidInput | QuotaExceeded
 """One job asked for: planned, there already, or refused with a reason."""
+
+
+async def require_jobs(reads: JobReads, job_ids: Sequence[UUID], *, now: datetime) -> None:
+    """Refuse what depends on jobs that do not exist. Raises `InvalidInput`."""
+    if not job_ids:
+        return
+    known = {job.job_id for job in await reads.some(job_ids, now=now)}
+    for index, job_id in enumerate(job_ids):
+        if job_id not in known:
+            pointer = f"/depends_on/{index}"
+            raise InvalidInput(f"there is no job {job_id}", pointer=pointer, code="unknown_job")
+
+
+def _require_steps(request: JobRequest, *, for_workflow: bool) -> None:
+    """Refuse a job that would be a workflow without steps. Raises `InvalidInput`."""
+    if request.task_id == WORKFLOW_TASK and not for_workflow:
+        detail = "make it by POST /workflows, which says what its steps are"
+        raise InvalidInput(detail, pointer="/task_id")
 
 
 class JobPlanner:
@@ -39,12 +59,14 @@ class JobPlanner:
         queues: QueueStore,
         access: AccessStore,
         aliases: ZoneAliasStore,
+        reads: JobReads,
         clock: DatabaseClock,
     ) -> None:
         self._tasks = tasks
         self._queues = queues
         self._access = access
         self._aliases = aliases
+        self._reads = reads
         self._clock = clock
         self._schemas: dict[str, tuple[int, ParameterSchema]] = {}
 
@@ -55,6 +77,7 @@ class JobPlanner:
         by: Principal,
         fresh: bool,
         batch_id: UUID | None = None,
+        for_workflow: bool = False,
     ) -> list[Item]:
         """Return the jobs that requests ask for, in their order; why in the place of one that cannot be had.
 
@@ -70,6 +93,7 @@ class JobPlanner:
             try:
                 if isinstance(request, InvalidInput):
                     raise request
+                _require_steps(request, for_workflow=for_workflow)
                 items.append(
                     await self._plan(request, schedules, looked, by=by, fresh=fresh, batch_id=batch_id)
                 )
@@ -94,6 +118,7 @@ class JobPlanner:
         revision = await self._check_parameters(request, looked, fresh=fresh)
         schedule = schedules.columns(request.schedule)
         check_unique(request, schedule.schedule_type)
+        await require_jobs(self._reads, request.depends_on, now=schedules.now)
         return plan_job(
             request,
             schedule=schedule,

@@ -9,11 +9,12 @@ from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import Task, TaskStore
 from app.db.transactions import Transaction
 from app.domain.access import Principal
-from app.domain.errors import InvalidInput
+from app.domain.errors import Conflict, InvalidInput
 from app.domain.failure_rules import check_rules
 from app.domain.limits import check_key
 from app.domain.parameters import ParameterSchema
 from app.domain.tasks import ResourcePatch, TaskPatch, TaskReplacement, TaskRequest, check_handler
+from app.domain.workflows.definition import WORKFLOW_TASK
 
 
 class TaskIntake:
@@ -37,6 +38,7 @@ class TaskIntake:
 
     async def create(self, request: TaskRequest, *, by: Principal, within: Transaction | None = None) -> Task:
         """Store a new task. Raises `InvalidInput` and `Conflict`."""
+        _require_others(request.task_id)
         values = {"task_id": request.task_id, "created_by": by.user_id}
         values |= await self._definition(request, request.task_id)
         return await self._tasks.create(values, by=by, within=within)
@@ -44,13 +46,16 @@ class TaskIntake:
     async def replace(
         self, task_id: str, request: TaskReplacement, *, by: Principal, if_version: int | None
     ) -> Task:
-        """Give a task a whole new definition. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
+        """Give a task a whole new definition. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`, `Conflict`."""
+        _require_others(task_id)
         values = await self._definition(request, task_id)
         return await self._tasks.change(task_id, values, by=by, if_version=if_version)
 
     async def patch(self, task_id: str, request: TaskPatch, *, by: Principal, if_version: int | None) -> Task:
-        """Change parts of a task. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`."""
+        """Change parts of a task. Raises `InvalidInput`, `NotFound`, `PreconditionFailed`, `Conflict`."""
         values = _given(request)
+        if not _FIXED.isdisjoint(values):
+            _require_others(task_id)
         resources = values.pop("resource_requirements", None)
         if isinstance(resources, ResourcePatch):
             values |= _given(resources)
@@ -103,6 +108,17 @@ class TaskIntake:
                 "retry_max_delay_seconds is less than retry_delay_seconds",
                 pointer="/resource_requirements/retry_max_delay_seconds",
             )
+
+
+_FIXED = frozenset({"execution_handler", "parameter_schema"})
+"""What begins the runs of workflows: without it none would."""
+
+
+def _require_others(task_id: str) -> None:
+    if task_id == WORKFLOW_TASK:
+        raise Conflict(
+            f"{task_id} is what begins the runs of workflows; its queue, priority and retries may be changed"
+        )
 
 
 def _given(patch: TaskPatch | ResourcePatch) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Makes the daily partitions of the coming days."""
 
-from app.db.partitions import ensure_ahead
-from app.db.pools import Engine
+from app.db.engine import Engine
+from app.db.partitions_ahead import ensure_ahead
 
 
 class PartitionKeeper:

@@ -36,11 +36,14 @@ class Retention:
         keys = await self._store.expire_keys(limit=BATCH)
         batches = await self._store.expire_batches(limit=BATCH)
         effects = await self._store.expire_effects(limit=BATCH)
+        runs = await self._store.expire_runs(limit=BATCH)
         unique_keys = await self._expire_unique_keys()
         jobs = sum([await self._expire_jobs(shard) for shard in list(self._sweep)])
         self._report(keys=keys, batches=batches, effects=effects, one_shot_jobs=jobs)
-        self._report(unique_keys=unique_keys)
-        self._again = bool(self._sweep) or self._keys_after is not None or BATCH in (keys, batches, effects)
+        self._report(unique_keys=unique_keys, workflow_runs=runs)
+        self._again = (
+            bool(self._sweep) or self._keys_after is not None or BATCH in (keys, batches, effects, runs)
+        )
         return self._again
 
     async def _begin_sweep(self) -> None:
@@ -52,7 +55,8 @@ class Retention:
         logins = await self._store.expire_logins()
         rollups = await self._store.expire_rollups()
         hours = await self._store.expire_hours()
-        self._report(hourly_counts=hours)
+        definitions = await self._store.expire_definitions(limit=BATCH)
+        self._report(hourly_counts=hours, workflow_definitions=definitions)
         self._report(partitions=len(partitions), workers=workers, logins=logins, rollups=rollups)
 
     async def _expire_unique_keys(self) -> int:

@@ -1,7 +1,10 @@
 """Turns schedules into executions ahead of time, so that nobody evaluates expressions to find due work."""
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
+
+import msgspec
 
 from app.db.notifier import HintSender
 from app.db.stores.schedules import DueJob, ScheduleStore
@@ -12,7 +15,7 @@ from app.domain.stored_schedule import stored_schedule
 
 log = logging.getLogger(__name__)
 
-JOBS_AT_ONCE = 200
+JOBS_AT_ONCE = 1000
 """Jobs planned in one transaction: it holds their locks, and an edit of one of them waits for it."""
 SET_ASIDE = timedelta(minutes=1)
 
@@ -31,23 +34,42 @@ class Materializer:
         return JOBS_AT_ONCE in planned
 
     async def _plan_shard(self, shard: int) -> int:
-        result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self.plan)
+        result = await self._schedules.plan_due(shard, limit=JOBS_AT_ONCE, plan=self._planner())
         self._hints.announce(result.created)
         return result.jobs
 
     def plan(self, job: DueJob) -> Plan:
-        """Say what is created of a job now; one that cannot be read is left for later."""
+        """Say what is created of one job now."""
+        return self._planner()(job)
+
+    def _planner(self) -> Callable[[DueJob], Plan]:
+        """Return what says what is created of each job of a transaction; one that cannot be read is left for later.
+
+        Jobs that share their schedule and were planned up to the same instant share the computation: they were made
+        together, or planned together the last time.
+        """
+        shared: dict[tuple[object, ...], Plan] = {}
+
+        def plan_job(job: DueJob) -> Plan:
+            key = msgspec.structs.astuple(job)[1:]  # all but whose it is
+            try:
+                if key not in shared:
+                    shared[key] = self._plan(job)
+                return shared[key]
+            except InvalidInput as error:
+                return _set_aside(job, error)
+
+        return plan_job
+
+    def _plan(self, job: DueJob) -> Plan:
         policy = MisfirePolicy(Misfire(job.misfire), job.misfire_grace_seconds)
-        try:
-            return plan(
-                _schedule(job),
-                policy,
-                materialized_until=job.materialized_until,
-                now=job.now,
-                horizon=self._horizon,
-            )
-        except InvalidInput as error:
-            return _set_aside(job, error)
+        return plan(
+            _schedule(job),
+            policy,
+            materialized_until=job.materialized_until,
+            now=job.now,
+            horizon=self._horizon,
+        )
 
 
 def _schedule(job: DueJob) -> Schedule:

@@ -14,68 +14,37 @@ from app.answer_limit import ANSWER_SECONDS, AnswerLimit
 from app.api.auth import KeyRing
 from app.api.errors import EXCEPTION_HANDLERS
 from app.api.leaving import Leaving
-from app.api.metrics import Metrics
 from app.api.openapi import openapi_config
 from app.api.public import PUBLIC_HANDLERS
 from app.api.router import API
+from app.api.waiting import Awaited
 from app.db.clock import DatabaseClock
+from app.db.engine import Engine, open_engine
 from app.db.health import DatabaseHealth
 from app.db.notifier import HintSender
-from app.db.pools import Engine, Pool, open_engine
+from app.db.pools import Pool
 from app.db.reads.attempts import StoryReads
-from app.db.reads.audit import AuditReads
 from app.db.reads.batches import BatchReads
 from app.db.reads.changes import ChangeReads
-from app.db.reads.durations import DurationReads
-from app.db.reads.ends import EndReads
-from app.db.reads.execution_list import ExecutionListReads
-from app.db.reads.execution_log import LogReads
-from app.db.reads.execution_story import ExecutionStories
 from app.db.reads.executions import ExecutionReads
-from app.db.reads.explanations import ExplanationReads
-from app.db.reads.job_list import JobListReads
-from app.db.reads.job_policy import JobPolicyReads
-from app.db.reads.job_runs import JobRunReads
 from app.db.reads.jobs import JobReads
-from app.db.reads.overview import OverviewReads
 from app.db.reads.paces import PaceReads
-from app.db.reads.queues import QueueReads
-from app.db.reads.rates import RateReads
-from app.db.reads.stats import StatsReads
-from app.db.reads.tasks import TaskReads
-from app.db.reads.users import SummaryReads
-from app.db.reads.workers import WorkerReads
 from app.db.stores.access import AccessStore
-from app.db.stores.execution_control import ExecutionControl
 from app.db.stores.executions import ExecutionStore
-from app.db.stores.fleet import FleetStore
-from app.db.stores.job_control import JobControl
-from app.db.stores.jobs import JobStore
-from app.db.stores.keys import KeyStore
 from app.db.stores.limits import LimitStore
 from app.db.stores.queues import QueueStore
 from app.db.stores.tasks import TaskStore
-from app.db.stores.unique_jobs import UniqueJobStore
-from app.db.stores.users import UserStore
 from app.db.stores.zones import ZoneAliasStore
 from app.db.transactions import Transactions
-from app.intake.changes import ChangeIntake
-from app.intake.group_commit import GroupCommit
-from app.intake.jobs import JobIntake
-from app.intake.planner import JobPlanner
 from app.intake.tasks import TaskIntake
 from app.intake.waiting import Waiting
 from app.loop import Loop
 from app.process import Process, process
 from app.request_ids import RequestIds
+from app.server.api_parts import figures, intakes, page_parts, people
 from app.settings import Settings
 from app.ui.change_feed import ChangeFeed
 from app.ui.errors import with_pages
-from app.ui.house import House
-from app.ui.job_detail import JobDetails
-from app.ui.job_look import JobDesk
-from app.ui.job_rows import JobTable
-from app.ui.login_limits import LoginLimits
 from app.ui.routes import dashboard
 from app.ui.templating import template_config
 
@@ -132,7 +101,7 @@ async def run_api(settings: Settings) -> None:
         serving = asyncio.create_task(server.serve())
         stopping = asyncio.create_task(own.stop.wait())
         await _accepts(settings)
-        own.line.report_ready()
+        own.report_ready()
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         change_feed.close()  # else the streams of open pages would keep the server from stopping
         await _leave(own)
@@ -153,14 +122,15 @@ def web_app(
     """Compose what the API and the pages are made of; without `pages` the API alone."""
     stopping = stopping or asyncio.Event()
     hints, aliases, job_reads = HintSender(pool), ZoneAliasStore(engine), JobReads(engine)
-    jobs = JobStore(pool)
     access, tasks, queues = AccessStore(engine), TaskStore(engine), QueueStore(engine)
+    execution_reads = ExecutionReads(engine)
+    awaited = Awaited(Waiting(ExecutionStore(pool), stopping), execution_reads)
     parts = {
         "access": access,
         "aliases": aliases,
         "clock": clock,
         "database": DatabaseHealth(engine),
-        "execution_reads": ExecutionReads(engine),
+        "execution_reads": execution_reads,
         "job_reads": job_reads,
         "story_reads": StoryReads(engine),
         "tasks": TaskIntake(
@@ -169,30 +139,12 @@ def web_app(
             allow_private_targets=settings.allow_private_targets,
             allow_shell=settings.allow_shell,
         ),
-        "jobs": JobIntake(
-            planner=JobPlanner(tasks=tasks, queues=queues, access=access, aliases=aliases, clock=clock),
-            jobs=jobs,
-            commits=GroupCommit(jobs),
-            counted_commits=GroupCommit(JobStore(pool, counts=True)),
-            unique_commits=GroupCommit(UniqueJobStore(pool)),
-            hints=hints,
-            clock=clock,
-        ),
         "batch_reads": BatchReads(engine),
         "stopping": stopping,
-        "waiting": Waiting(ExecutionStore(pool), stopping),
-        "changes": ChangeIntake(
-            jobs=JobControl(pool, horizon_seconds=settings.horizon_seconds),
-            executions=ExecutionControl(pool),
-            reads=job_reads,
-            tasks=tasks,
-            queues=queues,
-            aliases=aliases,
-            hints=hints,
-            clock=clock,
-        ),
+        "awaited": awaited,
         "queues": queues,
         "limits": LimitStore(pool),
+        **intakes(engine, pool, clock, hints, awaited, tasks=tasks, queues=queues, settings=settings),
         **people(engine),
         **figures(engine, clock, PaceReads(engine, clock)),
     }
@@ -206,63 +158,6 @@ def web_app(
         template_config=template_config(house_name=settings.environment),
         logging_config=None,
     )
-
-
-def page_parts(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed) -> dict[str, object]:
-    """Make what pages have for themselves: reads that give up early, and what keeps pages up to date."""
-    audit, job_table = AuditReads(engine), JobTable(JobReads(engine), JobRunReads(engine))
-    paces = PaceReads(engine, clock)
-    return {
-        "audit_reads": audit,
-        "change_feed": change_feed,
-        "execution_reads": ExecutionReads(engine),
-        "execution_list": ExecutionListReads(engine),
-        "stories": ExecutionStories(engine, ExplanationReads(engine, paces, clock)),
-        "log_reads": LogReads(engine),
-        "durations": DurationReads(engine),
-        "end_reads": EndReads(engine, clock),
-        "job_desk": JobDesk(TaskReads(engine), ZoneAliasStore(engine)),
-        "job_details": JobDetails(job_table, JobPolicyReads(engine), audit),
-        "job_list": JobListReads(engine),
-        "job_reads": JobReads(engine),
-        "job_table": job_table,
-        "story_reads": StoryReads(engine),
-        "task_reads": TaskReads(engine),
-        "login_limits": LoginLimits(),
-        **figures(engine, clock, paces),
-        "house": house(engine, clock, change_feed, paces),
-    }
-
-
-def house(engine: Engine, clock: DatabaseClock, change_feed: ChangeFeed, paces: PaceReads) -> House:
-    """Make what the overview is read by."""
-    return House(
-        overview=OverviewReads(engine),
-        rates=RateReads(engine, clock),
-        queues=QueueReads(engine, paces),
-        workers=WorkerReads(engine),
-        clock=clock,
-        change_feed=change_feed,
-    )
-
-
-def people(engine: Engine) -> dict[str, object]:
-    """Make what the API has of users, their keys and the workers' orders."""
-    return {"users": UserStore(engine), "keys": KeyStore(engine), "fleet": FleetStore(engine)}
-
-
-def figures(engine: Engine, clock: DatabaseClock, paces: PaceReads) -> dict[str, object]:
-    """Make what reads queues, workers and figures; they share what they remember for a moment."""
-    workers = WorkerReads(engine)
-    stats, queues = StatsReads(paces), QueueReads(engine, paces)
-    return {
-        "stats_reads": stats,
-        "queue_reads": queues,
-        "worker_reads": workers,
-        "summary_reads": SummaryReads(engine),
-        "explanations": ExplanationReads(engine, paces, clock),
-        "metrics": Metrics(stats=stats, queues=queues, workers=workers),
-    }
 
 
 async def _leave(own: Process) -> None:

@@ -3,7 +3,8 @@
 import msgspec
 
 from app.db.clock import DatabaseClock
-from app.db.pools import open_engine
+from app.db.engine import open_engine
+from app.db.pools import connect
 from app.db.stores.access import ADMIN_USER_ID, AccessStore
 from app.domain.access import new_secret
 from app.domain.ids import uuid7
@@ -22,10 +23,15 @@ class Bootstrap(msgspec.Struct, frozen=True):
 
 async def bootstrap(dsn: str, settings: Settings) -> Bootstrap:
     """See that there is an administrator with a key, and make a link to log in by."""
+    clock = DatabaseClock()
+    connection = await connect(dsn, application_name="onthedot bootstrap")
+    try:
+        await clock.synchronise(connection)
+    finally:
+        await connection.close()
     engine = open_engine(dsn, size=1, application_name="onthedot bootstrap")
     try:
-        access, clock = AccessStore(engine), DatabaseClock()
-        await clock.synchronise_by(engine)
+        access = AccessStore(engine)
         file = settings.data_dir / "admin.key"
         known = settings.admin_api_key or (file.read_text("ascii").strip() if file.is_file() else None)
         generated = None

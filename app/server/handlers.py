@@ -4,6 +4,8 @@ import importlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from app.db.notifier import HintSender
+from app.db.stores.workflows.runs import RunStore
 from app.process import Process
 from app.settings import Settings, command_environment, handler_environment
 from app.startup import CannotStart
@@ -14,12 +16,14 @@ from app.worker.handlers.isolated import IsolatedHandler
 from app.worker.handlers.python import PythonHandler
 from app.worker.handlers.shell import ShellHandler
 from app.worker.handlers.threads import TaskThreads
+from app.worker.handlers.workflow import WorkflowHandler
 from app.worker.isolation.launcher import Launcher
 from app.worker.isolation.server_line import ForkServerFailed
+from app.worker.upstream import Upstream
 
 
 async def handler_registry(
-    settings: Settings, own: Process, functions: Mapping[str, Handler]
+    settings: Settings, own: Process, functions: Mapping[str, Handler], runs: RunStore
 ) -> HandlerRegistry:
     """Make every kind of handler. Raises `CannotStart` where a fork server is needed and does not start."""
     http = HttpHandler(allow_private_targets=settings.allow_private_targets)
@@ -36,6 +40,8 @@ async def handler_registry(
         isolated=IsolatedHandler(launcher),
         http=http,
         shell=shell,
+        workflow=WorkflowHandler(runs, HintSender(own.pool)),
+        upstream=Upstream(runs),
         functions=functions,
     )
 

@@ -1,10 +1,12 @@
-"""The maintenance process: materializer, reaper, expirer, resumer, rollups, partitions, retention, and a watch."""
+"""The maintenance process: materializer, reaper, expirer, workflows, resumer, rollups, retention, a watch, …"""
 
 import asyncio
 
+from app.db.engine import open_engine
 from app.db.notifier import ECHO_EVERY_SECONDS, HintListener, HintSender
 from app.db.open_transactions import OpenTransactions
-from app.db.pools import open_engine
+from app.db.pools import Pool, open_pool
+from app.db.stores.dependencies import DependencyStore
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.expiry import ExpiryStore
 from app.db.stores.job_control import JobControl
@@ -13,20 +15,26 @@ from app.db.stores.pauses import PauseStore
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
 from app.db.stores.schedules import ScheduleStore
+from app.db.stores.work_to_do import WorkToDo
+from app.db.stores.workflows.definitions import DefinitionStore
+from app.db.stores.workflows.runs import RunStore
 from app.db.stores.zone_rules import ZoneRulesStore
-from app.domain.budget import POLL_SECONDS
+from app.domain.budget import POLL_SECONDS, UNASKED_EVERY_SECONDS
 from app.domain.timezones import tzdata_version
 from app.loop import Loop
+from app.maintenance.dependencies import DependencyKeeper
 from app.maintenance.expirer import Expirer
 from app.maintenance.limits import LimitKeeper
+from app.maintenance.lookout import Lookout
 from app.maintenance.partitions import PartitionKeeper
 from app.maintenance.reaper import Reaper
 from app.maintenance.resumer import Resumer
 from app.maintenance.retention import Retention
 from app.maintenance.rollups import Rollups
 from app.maintenance.transaction_watch import TransactionWatch
+from app.maintenance.workflows import WorkflowKeeper
 from app.maintenance.zone_rules import ZoneRules
-from app.process import STATEMENT_TIMEOUT_SECONDS, process
+from app.process import STATEMENT_TIMEOUT_SECONDS, Process, process
 from app.scheduler.materializer import Materializer
 from app.settings import Settings
 
@@ -71,17 +79,30 @@ async def run_maintenance(settings: Settings) -> None:
             clock=own.clock,
             lease_seconds=settings.lease_seconds,
         )
+        dependencies = DependencyKeeper(DependencyStore(own.pool), hints=hints, clock=own.clock)
+        workflows = WorkflowKeeper(RunStore(own.pool, DefinitionStore(), own.clock), hints=hints)
         watch = TransactionWatch(OpenTransactions(engine))
-        planning = Loop("materializer", materializer.tick, interval_seconds=POLL_SECONDS)
+        woken = {
+            "materializer": materializer.tick,
+            "expirer": Expirer(expiries=ExpiryStore(own.pool)).tick,
+            "limits": LimitKeeper(limits).tick,
+            "dependencies": dependencies.tick,
+            "workflows": workflows.tick,
+            "resumer": resumer.tick,
+        }
+        waiting = {
+            name: Loop(name, tick, interval_seconds=UNASKED_EVERY_SECONDS) for name, tick in woken.items()
+        }
+        planning = waiting["materializer"]
+        wake = {name: loop.wake for name, loop in waiting.items()} | {"suspects": hints.announce_suspects}
+        lookout = Lookout(WorkToDo(await _lookout_pool(own)), wake=wake)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
         own.stack.push_async_callback(listener.close)
         loops = [
-            planning,
+            *waiting.values(),
+            Loop("lookout", lookout.tick, interval_seconds=POLL_SECONDS, max_backoff_seconds=1.0),
             Loop("listener", listener.tick, interval_seconds=ECHO_EVERY_SECONDS),
             Loop("reaper", reaper.tick, interval_seconds=min(1.0, settings.lease_seconds / 4)),
-            Loop("expirer", Expirer(expiries=ExpiryStore(own.pool)).tick, interval_seconds=POLL_SECONDS),
-            Loop("limits", LimitKeeper(limits).tick, interval_seconds=POLL_SECONDS),
-            Loop("resumer", resumer.tick, interval_seconds=POLL_SECONDS),
             Loop("zone rules", zone_rules.tick, interval_seconds=ZONE_RULES_EVERY_SECONDS),
             Loop("rollups", Rollups(RollupStore(own.pool)).tick, interval_seconds=ROLLUPS_EVERY_SECONDS),
             Loop("transactions", watch.tick, interval_seconds=TRANSACTIONS_EVERY_SECONDS),
@@ -90,7 +111,20 @@ async def run_maintenance(settings: Settings) -> None:
         ]
         for loop in loops:
             loop.start()
-        own.line.report_ready()
+        own.report_ready()
         await own.stop.wait()
         await asyncio.gather(*(loop.stop() for loop in loops))
         await hints.close()
+
+
+async def _lookout_pool(own: Process) -> Pool:
+    """Return the lookout's connection: its statement has an index for each thing it looks at."""
+    pool = await open_pool(
+        own.dsn,
+        size=1,
+        application_name="onthedot lookout",
+        statement_timeout_seconds=STATEMENT_TIMEOUT_SECONDS,
+        by_index_only=True,
+    )
+    own.stack.push_async_callback(pool.close)
+    return pool

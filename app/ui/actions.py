@@ -52,17 +52,43 @@ async def ask_back(
 ) -> Template:
     """Ask whether an action is meant: on what, how many, why and until when; again where the answer was refused."""
     count = len(ids) or 1
+    return await ask_whether(
+        visit,
+        verb,
+        f"{verb.word} {noun if count == 1 else f'{count} {noun}s'}?",
+        url=url,
+        names=names[:MOST_NAMED],
+        count=count,
+        button=verb.word if count == 1 else f"{verb.word} {count} {noun}s",
+        hidden=[("ids", str(one)) for one in ids],
+        refused=refused,
+    )
+
+
+async def ask_whether(
+    visit: Visit,
+    verb: Verb,
+    title: str,
+    *,
+    url: str,
+    names: Sequence[str],
+    count: int,
+    button: str | None = None,
+    hidden: Sequence[tuple[str, str]] = (),
+    refused: Form | None = None,
+) -> Template:
+    """Ask a question about `count` things, some or all of them named; `hidden` is sent with the answer."""
     context: dict[str, Any] = {
-        "title": f"{verb.word} {noun if count == 1 else f'{count} {noun}s'}?",
-        "verb": verb.word if count == 1 else f"{verb.word} {count} {noun}s",
+        "title": title,
+        "verb": button or verb.word,
         "explains": verb.explains,
         "asks_reason": verb.asks_reason,
         "asks_until": verb.asks_until,
         "is_dangerous": verb.is_dangerous,
         "url": url,
         "count": count,
-        "sample": names[:MOST_NAMED],
-        "hidden": [("ids", str(one)) for one in ids],
+        "sample": names,
+        "hidden": hidden,
         "form": refused or await _opened(visit),
     }
     return page("confirm.html", visit, status_code=400 if refused else 200, **context)

@@ -23,6 +23,12 @@ from app.ui.pages.overview import OVERVIEW_PAGES
 from app.ui.pages.queues import QUEUE_PAGES
 from app.ui.pages.task_form import TASK_FORMS
 from app.ui.pages.tasks import TASK_PAGES
+from app.ui.pages.workflow import WORKFLOW_PAGE
+from app.ui.pages.workflow_actions import WORKFLOW_ACTIONS
+from app.ui.pages.workflow_run import WORKFLOW_RUN_PAGES
+from app.ui.pages.workflow_run_actions import WORKFLOW_RUN_ACTIONS
+from app.ui.pages.workflow_step import WORKFLOW_STEP_PAGES
+from app.ui.pages.workflows import WORKFLOW_LIST
 from app.ui.same_origin import same_origin
 from app.ui.sessions import current_principal
 from app.ui.visit import current_visit
@@ -40,6 +46,12 @@ PAGES: list[ControllerRouterHandler] = [
     *EXECUTION_LIST,
     *EXECUTION_DETAIL,
     *EXECUTION_ACTIONS,
+    *WORKFLOW_LIST,
+    *WORKFLOW_PAGE,
+    *WORKFLOW_ACTIONS,
+    *WORKFLOW_RUN_PAGES,
+    *WORKFLOW_STEP_PAGES,
+    *WORKFLOW_RUN_ACTIONS,
     *TASK_PAGES,
     *TASK_FORMS,
 ]

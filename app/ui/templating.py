@@ -8,7 +8,16 @@ from markupsafe import Markup
 from app import __version__
 from app.domain.schedule_words import rhythm
 from app.paths import TEMPLATES_DIR
-from app.ui import charts, execution_words, limit_words, log_text, run_strip, task_words, words
+from app.ui import (
+    charts,
+    execution_words,
+    limit_words,
+    log_text,
+    run_strip,
+    task_words,
+    words,
+    workflow_words,
+)
 from app.ui.assets import STATIC_DIR, asset_urls
 from app.ui.job_form_words import ahead, wall
 
@@ -69,6 +78,11 @@ _FILTERS = (
     task_words.rule_words,
     task_words.value_words,
     wall,
+    workflow_words.overlap_words,
+    workflow_words.run_mark,
+    workflow_words.when_words,
+    workflow_words.workflow_mark,
+    workflow_words.workflow_name,
     words.absolute,
     words.actor,
     words.capped,

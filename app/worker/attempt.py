@@ -1,10 +1,10 @@
 """One running attempt."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.domain.claims import Claim, TaskToRun
+from app.domain.claims import Claim, LeaseId, TaskToRun
 from app.domain.outcomes import Outcome
 from app.tasks import Context
 from app.worker.capture import ExecutionLog
@@ -13,6 +13,7 @@ from app.worker.effects import AttemptEffects
 STOP_GRACE_SECONDS = 2.0
 """How long after it was told to stop a handler may still clean up. Then its slot is free and its outcome stands,
 whatever it does: the limit is not up to the one who is limited."""
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Stop(StrEnum):
@@ -35,6 +36,7 @@ class Attempt:
         "effects",
         "finished",
         "in_thread",
+        "lease",
         "log",
         "started_at",
         "stop",
@@ -47,6 +49,7 @@ class Attempt:
         self,
         *,
         claim: Claim,
+        lease: LeaseId,
         task: TaskToRun | None,
         context: Context,
         effects: AttemptEffects,
@@ -55,6 +58,7 @@ class Attempt:
         timeout_seconds: float,
     ) -> None:
         self.claim = claim
+        self.lease = lease
         self.task = task
         self.context = context
         self.effects = effects
@@ -71,10 +75,13 @@ class Attempt:
     @property
     def lateness_ms(self) -> float:
         """Return how late the first attempt began, in milliseconds: counted from when it was due, without limits."""
-        if self.claim.lateness_ms is not None:
-            return self.claim.lateness_ms
-        waited_ms = (self.started_at - self.claim.first_due_at).total_seconds() * 1000
-        return round(max(0.0, waited_ms - self.claim.throttled_ms), 3)
+        claim = self.claim
+        if claim.lateness_ms is not None:
+            return claim.lateness_ms
+        waited_ms = (self.started_at - claim.first_due_at) / _MILLISECOND
+        if claim.throttled_ms:
+            waited_ms = round(waited_ms - claim.throttled_ms, 3)
+        return max(0.0, waited_ms)
 
     def end(self, reason: Stop) -> None:
         """Ask the handler to stop, and interrupt it where that is possible (`async def`)."""

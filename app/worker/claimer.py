@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,6 +24,8 @@ from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
 QUEUES_EVERY_SECONDS = 1.0
+A_LITTLE = 8
+"""New executions that one worker begins by itself; of more the others are told, too."""
 
 
 class Claimer:
@@ -58,8 +60,6 @@ class Claimer:
         self._alarm_at = 0.0
         self._unfinished = False
         """Somewhere not all lanes have been visited yet."""
-        self._blocked: dict[Place, Ready] = {}
-        """Where limits have left something waiting: what ends here may be what it waits for."""
         self._catalog = catalog
         self._clock = clock
         self._pool = pool
@@ -97,19 +97,30 @@ class Claimer:
     def hint(self, places: Iterable[Ready]) -> bool:
         """Take hints of work that this worker serves and that is near; return whether a look is worth it."""
         horizon = self._clock.now() + timedelta(seconds=self._lookahead_seconds)
-        near = [p for p in places if p.due_at <= horizon and (not self._queues or p.queue in self._queues)]
+        near = [p for p in places if p.due_at <= horizon and self._serves(p.queue)]
         for place in near:
             self._know(place)
         return bool(near)
 
+    def has_room_for(self, places: Sequence[Ready]) -> bool:
+        """Tell whether new work, a little of it, begins here at once, so that no other worker need hear of it."""
+        if self._leases.draining or len(places) > A_LITTLE:
+            return False
+        return all(
+            not place.limited
+            and self._serves(place.queue)
+            and self._pool.room_for(place.place) >= len(places)
+            for place in places
+        )
+
     def on_freed(self) -> None:
         """Something counts against its limits no more: what they have left waiting may be what was seen here, or else
         only by others, who have not heard of it yet."""
-        for place in self._blocked.values():
-            self._know(place)
-        self._blocked.clear()
         self._looked_at = 0.0
         self._wake()
+
+    def _serves(self, queue: str) -> bool:
+        return not self._queues or queue in self._queues
 
     def _know(self, place: Ready) -> None:
         known = self._known.get(place.place)
@@ -168,8 +179,7 @@ class Claimer:
                 self._know(place)
         self._order.note(turn, len(claims))
         await self._catalog.load_tasks_of(claims)
-        for claim in claims:
-            self._take(claim, lease_seconds, before)
+        self._take(claims, lease_seconds, before)
         return len(claims)
 
     def _room_for(self, place: Ready, *, is_due: bool) -> int:
@@ -180,15 +190,12 @@ class Claimer:
         found = await self._lanes.claim(
             place, limit=limit, lease_seconds=lease_seconds, mark=self._marks.of(place)
         )
-        self._looked_at = (
-            0.0  # for nothing is leased ahead here: only a look can tell when the next one is due
-        )
-        if found.is_held_up:
-            self._blocked[place.place] = place
         if found.again_at is not None and found.again_at <= self._clock.now():
             self._know(place)
             self._unfinished = True
-        elif found.again_at is not None:
+            return found.claims
+        self._looked_at = 0.0  # only a look can tell when the next one is due: nothing is leased ahead here
+        if found.again_at is not None:
             self._look_at(msgspec.structs.replace(place, due_at=found.again_at))
         return found.claims
 
@@ -224,12 +231,12 @@ class Claimer:
             lookahead_seconds=self._lookahead_seconds,
         )
 
-    def _take(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
-        self._pool.hold(claim, lease_seconds, claimed_at)
-        if claim.status == Status.SCHEDULED:
-            self._timers.add(claim)
-        else:
-            self._pool.start(claim)
+    def _take(self, claims: Sequence[Claim], lease_seconds: float, claimed_at: float) -> None:
+        self._pool.hold(claims, lease_seconds, claimed_at)
+        for claim in claims:
+            if claim.status == Status.SCHEDULED:
+                self._timers.add(claim)
+        self._pool.start(claim for claim in claims if claim.status == Status.RUNNING)
 
     async def _refresh(self) -> None:
         now = time.monotonic()

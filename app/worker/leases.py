@@ -29,6 +29,7 @@ class HeldLease(msgspec.Struct):
     """A lease this worker holds. `renewed_at` is on `time.monotonic()`, taken before the statement was sent."""
 
     claim: Claim
+    lease: LeaseId
     lease_seconds: float
     renewed_at: float
     started_at: datetime | None = None
@@ -89,7 +90,7 @@ class LeaseKeeper:
 
     def hold(self, lease: HeldLease) -> None:
         """Keep this lease alive from now on."""
-        self._held[lease.claim.lease] = lease
+        self._held[lease.lease] = lease
 
     def drop(self, lease: LeaseId) -> None:
         """Keep it alive no longer."""
@@ -138,7 +139,7 @@ class LeaseKeeper:
             return
         prolonged, lost = await renew(connection, [_lease(held) for held in due])
         for held in due:
-            if held.claim.lease in prolonged:  # one that was passed over is no younger, and due again
+            if held.lease in prolonged:  # one that was passed over is no younger, and due again
                 held.renewed_at = now
         self._give_up(lost)
 

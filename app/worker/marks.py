@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from app.domain.hints import Ready
+from app.domain.hints import Line, Ready
 from app.domain.ids import SHARDS
 from app.domain.snapshots import Snapshot
 
@@ -35,12 +35,12 @@ class LowWaterMarks:
         self._whole_look_every_seconds = whole_look_every_seconds
         self._snapshots: deque[Snapshot] = deque()
         self._horizon = START
-        self._firsts: dict[tuple[int, str, int], datetime] = {}
+        self._firsts: dict[Line, datetime] = {}
         self._whole_look_at = 0.0
 
     def of(self, place: Ready) -> datetime:
         """Return from where on to claim at a place."""
-        return min(self._firsts.get(_line(place), self._horizon), self._horizon)
+        return min(self._firsts.get(place.line, self._horizon), self._horizon)
 
     def to_look_from(self) -> Mapping[int, datetime]:
         """Return from where on the next look is to begin, for each shard."""
@@ -48,8 +48,8 @@ class LowWaterMarks:
             self._whole_look_at = time.monotonic() + self._whole_look_every_seconds
             return dict.fromkeys(SHARDS, START)
         marks: dict[int, datetime] = dict.fromkeys(SHARDS, self._horizon)
-        for (shard, _, _), first in self._firsts.items():
-            marks[shard] = min(marks[shard], first)
+        for line, first in self._firsts.items():
+            marks[line.shard] = min(marks[line.shard], first)
         return marks
 
     def note(self, snapshot: Snapshot | None, seen: Iterable[Ready]) -> None:
@@ -61,10 +61,4 @@ class LowWaterMarks:
                 self._snapshots.append(snapshot)
         self._firsts = {}
         for ready in seen:
-            line = _line(ready)
-            self._firsts[line] = min(ready.due_at, self._firsts.get(line, ready.due_at))
-
-
-def _line(place: Ready) -> tuple[int, str, int]:
-    """Return what has one mark: with limits or without, an execution may go from one to the other."""
-    return place.shard, place.queue, place.priority
+            self._firsts[ready.line] = min(ready.due_at, self._firsts.get(ready.line, ready.due_at))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from uuid import UUID
@@ -112,13 +112,15 @@ class WorkerPool:
             for attempt in list(self._running.values())
         )
 
-    def hold(self, claim: Claim, lease_seconds: float, claimed_at: float) -> None:
-        """Keep the lease of a claim alive; `claimed_at` is from `time.monotonic()` before the claim was sent."""
-        self._leases.hold(HeldLease(claim, lease_seconds, claimed_at))
+    def hold(self, claims: Iterable[Claim], lease_seconds: float, claimed_at: float) -> None:
+        """Keep the leases of claims alive; `claimed_at` is from `time.monotonic()` before the claim was sent."""
+        for claim in claims:
+            self._leases.hold(HeldLease(claim, claim.lease, lease_seconds, claimed_at))
 
-    def start(self, claim: Claim) -> None:
-        """Start the attempt of a claim that is RUNNING, at once or as soon as a slot is free."""
-        self._waiting.add(claim)
+    def start(self, claims: Iterable[Claim]) -> None:
+        """Start the attempts of claims that are RUNNING, at once or as soon as a slot is free."""
+        for claim in claims:
+            self._waiting.add(claim)
         self._launch_waiting()
         self.make_room()
 
@@ -151,18 +153,19 @@ class WorkerPool:
         return self._slots.open_to_all() > 0 or self._slots.open_to(queue) > 0
 
     def _launch(self, claim: Claim) -> None:
-        if not self._leases.allows_beginning(claim.lease):
+        lease = claim.lease
+        if not self._leases.allows_beginning(lease):
             _report_late(claim)
-            self._leases.drop(claim.lease)
+            self._leases.drop(lease)
             return
-        attempt = self._attempt(claim)
-        self._running[claim.lease] = attempt
+        attempt = self._attempt(claim, lease)
+        self._running[lease] = attempt
         self._slots.take(claim.queue)
         attempt.work = work = start_at_once(self._runner.run(attempt))
         if work.done():
             self._on_done(attempt, work)
             return
-        self._leases.began(claim.lease, attempt.started_at)
+        self._leases.began(lease, attempt.started_at)
         if self._catalog.is_interruptible(claim.queue):
             self._yielding.began(attempt)
         self._deadlines.set(time.monotonic() + attempt.timeout_seconds, attempt)
@@ -187,7 +190,7 @@ class WorkerPool:
 
     def drop_cancelled(self, claim: Claim) -> None:
         """Record a claim as cancelled that was RUNNING but has not begun."""
-        self._settler.add(self._attempt(claim), Cancelled())
+        self._settler.add(self._attempt(claim, claim.lease), Cancelled())
         self._on_settle()
 
     def collect_lines(self) -> None:
@@ -222,7 +225,7 @@ class WorkerPool:
         while self._running:
             await asyncio.wait([attempt.work for attempt in self._running.values() if attempt.work])
 
-    def _attempt(self, claim: Claim) -> Attempt:
+    def _attempt(self, claim: Claim, lease: LeaseId) -> Attempt:
         task = self._catalog.task_of(claim)
         timeout_seconds = claim.timeout_seconds or (task.timeout_seconds if task else DEFAULT_TIMEOUT_SECONDS)
         effects = AttemptEffects(self._effects, claim)
@@ -239,6 +242,7 @@ class WorkerPool:
         )
         return Attempt(
             claim=claim,
+            lease=lease,
             task=task,
             context=context,
             effects=effects,
@@ -277,7 +281,7 @@ class WorkerPool:
 
     def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
         attempt.finished = True
-        del self._running[attempt.claim.lease]
+        del self._running[attempt.lease]
         self._yielding.ended(attempt)
         # What ends in a reserved slot makes no room for others: nothing is held in advance for it.
         if self._slots.give_back(attempt.claim.queue):

@@ -16,29 +16,17 @@ def settlement(
 ) -> Settlement:
     """Return the history's part of an execution that has ended."""
     lateness_ms = attempt.lateness_ms
-    status, disposition = _end(outcome, is_late=lateness_ms > max_delay_ms)
-    result = outcome.result if isinstance(outcome, Succeeded) else None
-    return Settlement(
-        claim=attempt.claim,
-        status=status,
-        disposition=disposition,
-        started_at=attempt.started_at,
-        completed_at=ended_at,
-        lateness_ms=lateness_ms,
-        result=result.json_text if result else None,
-        result_truncated=bool(result and result.truncated),
-        error=_json(outcome.failure) if isinstance(outcome, Failed) else None,
-    )
-
-
-def _end(outcome: Succeeded | Failed | Cancelled, *, is_late: bool) -> tuple[Status, Disposition]:
+    common = (attempt.started_at, ended_at, lateness_ms)
     match outcome:
-        case Succeeded():
-            return Status.COMPLETED, Disposition.LATE if is_late else Disposition.RAN
-        case Failed():
-            return Status.FAILED, Disposition.FAILED
+        case Succeeded(result):
+            disposition = Disposition.LATE if lateness_ms > max_delay_ms else Disposition.RAN
+            return Settlement(
+                attempt.claim, Status.COMPLETED, disposition, *common, result.json_text, result.truncated
+            )
+        case Failed(failure):
+            return Settlement(attempt.claim, Status.FAILED, Disposition.FAILED, *common, error=_json(failure))
         case Cancelled():
-            return Status.CANCELLED, Disposition.CANCELLED
+            return Settlement(attempt.claim, Status.CANCELLED, Disposition.CANCELLED, *common)
 
 
 def failed_attempt(attempt: Attempt, outcome: Retry, *, ended_at: datetime) -> FailedAttempt:

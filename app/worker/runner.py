@@ -33,7 +33,7 @@ class Runner:
                 _check_parameters(attempt, attempt.task)
             handler = self._handlers.resolve(attempt.task.execution_handler)
             value = await handler(attempt)
-            return Succeeded(value if isinstance(value, Recorded) else recordable(value))
+            return Succeeded(value if type(value) is Recorded else recordable(value))
         except asyncio.CancelledError as error:
             return self.stopped(attempt) if attempt.stop else self.failed(attempt, error)
         # SystemExit and KeyboardInterrupt from a handler would end this worker and all its neighbours.

@@ -1,7 +1,7 @@
 """Writes down what attempts came to. What ends while one batch is being written goes into the next."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, assert_never
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from app.db.stores.logs import LogStore, StoredLine
 from app.domain.claims import Claim, LeaseId
 from app.domain.hints import Ready
 from app.domain.outcomes import Cancelled, Failed, Interrupted, Outcome, Released, Retry, Succeeded
-from app.domain.statuses import Status
+from app.domain.statuses import Status, Trigger
 from app.worker import records
 from app.worker.attempt import Attempt
 from app.worker.committer import Committer
@@ -46,6 +46,7 @@ class Settler:
         worker_id: UUID,
         hint: Callable[[list[Ready]], None],
         on_freed: Callable[[], None],
+        on_durable: Sequence[Callable[[Claim], None]],
         effects: EffectStore,
         failed_outcome: Callable[[Attempt, BaseException], Outcome],
     ) -> None:
@@ -53,6 +54,7 @@ class Settler:
         self._logs = logs
         self._limits = limits
         self._on_freed = on_freed
+        self._on_durable = on_durable
         self._to_free: list[LeaseId] = []
         self._catalog = catalog
         self._clock = clock
@@ -98,10 +100,14 @@ class Settler:
         if transaction is not None and row.status == Status.COMPLETED:
             attempt.effects.transaction = None
             self._committer.add(attempt, transaction, row)
-        elif self._catalog.is_relaxed(attempt.claim.queue):
+        elif self._may_be_repeated(attempt.claim):
             self._relaxed.append((attempt, row))
         else:
             self._settlements.append((attempt, row))
+
+    def _may_be_repeated(self, claim: Claim) -> bool:
+        """Tell whether the record of an end may be lost in a crash. A workflow's step is what others begin on."""
+        return self._catalog.is_relaxed(claim.queue) and claim.trigger != Trigger.WORKFLOW
 
     def _discard_transaction(self, attempt: Attempt) -> None:
         """Undo what an attempt that did not complete has done in its transaction."""
@@ -160,10 +166,13 @@ class Settler:
 
     def _end(self, attempt: Attempt, counts: bool) -> None:  # noqa: FBT001 - as the committer calls it
         """What an attempt came to is durable, or another worker's."""
-        self._leases.drop(attempt.claim.lease)
+        self._leases.drop(attempt.lease)
         if attempt.claim.limited:
-            self._to_free.append(attempt.claim.lease)
-        if not counts:
+            self._to_free.append(attempt.lease)
+        if counts:
+            for tell in self._on_durable:
+                tell(attempt.claim)
+        else:
             _report_lost(attempt)
 
     async def _free(self) -> None:

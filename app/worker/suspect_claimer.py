@@ -9,7 +9,7 @@ from app.db.stores.admissions import AdmissionStore
 from app.db.stores.catalog import Catalog
 from app.db.stores.executions import ExecutionStore
 from app.domain.claims import Claim
-from app.domain.hints import Place, Ready
+from app.domain.hints import Ready
 from app.worker.leases import LeaseKeeper
 from app.worker.pool import WorkerPool
 from app.worker.settler import Settler
@@ -76,12 +76,15 @@ class SuspectClaimer:
         """Hints are of work for any worker."""
         return False
 
+    def has_room_for(self, _places: Sequence[Ready]) -> bool:
+        """New work is for any other worker."""
+        return False
+
     async def _claim_one(self) -> bool:
-        places = await self._executions.suspects(self._queues, limit=PLACES)
+        places = await self._admissions.suspects(self._queues, limit=PLACES)
         if places:
             await self._catalog.refresh_queues()
-        by_place: dict[Place, Ready] = {each.place: each for each in reversed(places)}
-        for place in reversed(by_place.values()):
+        for place in places:
             if await self._claim(place):
                 return True
         return False
@@ -107,5 +110,5 @@ class SuspectClaimer:
             "an execution runs alone: workers have ended while it ran",
             extra={"event": "suspect_started", "execution_id": str(claim.execution_id)},
         )
-        self._pool.hold(claim, lease_seconds, claimed_at)
-        self._pool.start(claim)
+        self._pool.hold([claim], lease_seconds, claimed_at)
+        self._pool.start([claim])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from app.db.stores.executions import ExecutionStore
+from app.db.stores.admissions import AdmissionStore
 from app.loop import Loop
 
 log = logging.getLogger(__name__)
@@ -17,6 +17,8 @@ HURRY_SECONDS = 0.6
 """What they get after being asked again. Whoever asks this process to hurry kills it after a second."""
 PAUSE_SECONDS = 10.0
 """After a process that could not be brought to work."""
+UNTOLD_SECONDS = 10.0
+"""So often it looks though nobody has told it of a suspect."""
 
 
 class LoneProcess(Protocol):
@@ -55,26 +57,31 @@ class LoneProcess(Protocol):
 
 
 class SuspectKeeper:
-    """One `tick`: where a suspect is due in these queues (none: all), begin a process, up to `MOST_PROCESSES`.
+    """One `tick`: where a suspect is due in these queues (none: all) and may run here, begin a process, up to
+    `MOST_PROCESSES`.
 
+    It looks when it is told to (`tell`) or has just found some, and each time while it could not hear that it is.
     `patience_seconds` is what they get to end when they are asked to.
     """
 
     def __init__(
         self,
         *,
-        executions: ExecutionStore,
+        admissions: AdmissionStore,
         queues: Sequence[str],
         make_process: Callable[[], LoneProcess],
         is_draining: Callable[[], bool],
+        hears: Callable[[], bool],
         poll_seconds: float,
         patience_seconds: float,
         hurry: asyncio.Event,
     ) -> None:
-        self._executions = executions
+        self._admissions = admissions
         self._queues = queues
         self._make_process = make_process
         self._is_draining = is_draining
+        self._hears = hears
+        self._looked_at = 0.0
         self._patience_seconds = patience_seconds
         self._hurry = hurry
         self._asked = False
@@ -88,6 +95,11 @@ class SuspectKeeper:
         """Begin to look."""
         self._looking.start()
 
+    def tell(self) -> None:
+        """Look: something is due, here or elsewhere."""
+        self._looked_at = 0.0
+        self._looking.wake()
+
     async def tick(self) -> bool:
         """Look once. What is due may be for one that is on its way, or idle and about to look."""
         for process in [each for each in self._processes if each.has_ended]:
@@ -95,7 +107,7 @@ class SuspectKeeper:
         if self._is_draining():
             self._ask_to_end()
             return False
-        before, self._found = self._found, self._may_begin() and await self._are_due()
+        before, self._found = self._found, self._may_find() and self._may_begin() and await self._are_due()
         if self._found and (before or not self._processes):
             self._begin()
         return False
@@ -129,12 +141,17 @@ class SuspectKeeper:
             for process in self._processes:
                 process.stop()
 
+    def _may_find(self) -> bool:
+        untold_seconds = time.monotonic() - self._looked_at
+        return self._found or not self._hears() or untold_seconds >= UNTOLD_SECONDS
+
     def _may_begin(self) -> bool:
         is_room = len(self._processes) < MOST_PROCESSES and time.monotonic() >= self._not_before
         return is_room and all(process.is_ready for process in self._processes)
 
     async def _are_due(self) -> bool:
-        return bool(await self._executions.suspects(self._queues, limit=1))
+        self._looked_at = time.monotonic()
+        return bool(await self._admissions.suspects(self._queues, limit=1))
 
     def _begin(self) -> None:
         log.warning(

@@ -30,7 +30,7 @@ class Timers:
         *,
         executions: ExecutionStore,
         clock: DatabaseClock,
-        fire: Callable[[Claim], None],
+        fire: Callable[[list[Claim]], None],
         lost: Callable[[LeaseId], None],
     ) -> None:
         self._executions = executions
@@ -108,6 +108,4 @@ class Timers:
             self._lost(claim.lease)
 
     def _fire_all(self, claims: list[Claim]) -> None:
-        for claim in claims:
-            if self._waiting.pop(claim.lease, None) is not None:
-                self._fire(claim)
+        self._fire([claim for claim in claims if self._waiting.pop(claim.lease, None) is not None])

@@ -53,12 +53,10 @@ class WaitingClaims:
 
     def next(self, may_start: Callable[[str], bool]) -> Claim | None:
         """Take the one that is to start now, of queues that `may_start`; None: none may."""
-        if not self._lanes:
-            return None
-        lanes = [lane for lane in sorted(self._lanes) if may_start(lane.queue)]
+        lanes = [lane for lane in self._lanes if may_start(lane.queue)]
         if not lanes:
             return None
-        return self._take(lanes[0] if len(lanes) == 1 else self._in_turn(lanes))
+        return self._take(lanes[0] if len(lanes) == 1 else self._in_turn(sorted(lanes)))
 
     def remove(self, lease: LeaseId) -> None:
         """Take out what is held under a lease."""

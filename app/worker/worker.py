@@ -3,17 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from app.db.notifier import HintSender
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.limits import LimitStore
+from app.domain.budget import UNASKED_EVERY_SECONDS
 from app.domain.claims import LeaseId
 from app.domain.hints import Ready
 from app.domain.statuses import Status
 from app.loop import Loop
 from app.worker.claimer import Claimer
+from app.worker.followers import Follower
 from app.worker.leases import LeaseKeeper
 from app.worker.pool import WorkerPool
 from app.worker.settler import Settler
@@ -40,6 +42,7 @@ class Worker:
         pool: WorkerPool,
         timers: Timers,
         settler: Settler,
+        followers: Sequence[Follower],
         leases: LeaseKeeper,
         hints: HintSender,
         poll_seconds: float,
@@ -53,6 +56,10 @@ class Worker:
         self._pool = pool
         self._timers = timers
         self._settler = settler
+        self._followers = {
+            Loop(one.name, one.tick, interval_seconds=UNASKED_EVERY_SECONDS, max_backoff_seconds=1.0): one
+            for one in followers
+        }
         self._leases = leases
         self._hints = hints
         self._grace_seconds = grace_seconds
@@ -68,6 +75,8 @@ class Worker:
         """Begin to claim and run."""
         self._leases.start()
         self._settling.start()
+        for loop in self._followers:
+            loop.start()
         self._claiming.start()
         self._cancelling.start()
 
@@ -84,6 +93,7 @@ class Worker:
         await self._pool.drain(self._grace_seconds, hurry=self._hurry)
         await self._settle_all()
         await self._settling.stop()
+        await asyncio.gather(*(loop.stop() for loop in self._followers))
         await self._hints.close()
         await asyncio.to_thread(self._leases.stop)
 
@@ -104,6 +114,8 @@ class Worker:
         log.warning("what was held is given up", extra={"event": "gave_up", "running": len(self._pool)})
         self._leases.give_up_all()
         self._settler.forget()
+        for follower in self._followers.values():
+            follower.forget()
 
     @property
     def is_draining(self) -> bool:
@@ -118,6 +130,11 @@ class Worker:
         """Somebody says that there is work."""
         if self._claimer.hint(places):
             self._claiming.wake()
+
+    def take(self, places: list[Ready]) -> bool:
+        """There is new work, not announced yet: look now; return whether there is room here for all of it."""
+        self.on_hints(places)
+        return self._claimer.has_room_for(places)
 
     def on_free(self) -> None:
         """A slot is free; look for work only if the last look left some behind."""
@@ -150,8 +167,14 @@ class Worker:
     async def _settle(self) -> bool:
         self._pool.collect_lines()
         wrote = await self._settler.tick()
+        for loop, follower in self._followers.items():
+            if follower.is_due:
+                loop.wake()
         self.on_free()
         return wrote
+
+    def _is_followed(self) -> bool:
+        return any(follower.waiting for follower in self._followers.values())
 
     async def _look_for_cancels(self) -> bool:
         """Find what a lost notification did not tell."""
@@ -176,7 +199,7 @@ class Worker:
 
     async def _settle_all(self) -> None:
         deadline = time.monotonic() + SETTLE_SECONDS
-        while self._settler.waiting and time.monotonic() < deadline:
+        while (self._settler.waiting or self._is_followed()) and time.monotonic() < deadline:
             self._settling.wake()
             await asyncio.sleep(0.01)
         if self._settler.waiting:

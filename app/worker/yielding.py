@@ -34,12 +34,13 @@ class Yielding:
 
     def began(self, attempt: Attempt) -> None:
         """One has begun."""
-        self._running[attempt.claim.lease] = _Running(attempt, time.monotonic())
+        self._running[attempt.lease] = _Running(attempt, time.monotonic())
 
     def ended(self, attempt: Attempt) -> None:
         """An attempt has ended, one of these or another."""
-        self._running.pop(attempt.claim.lease, None)
-        self._asked_at.pop(attempt.claim.lease, None)
+        if self._running:
+            self._running.pop(attempt.lease, None)
+            self._asked_at.pop(attempt.lease, None)
 
     def stopping(self) -> int:
         """Return how many have been asked to stop, and will within moments."""
@@ -55,7 +56,7 @@ class Yielding:
 
     def interrupt(self, attempt: Attempt) -> None:
         """Ask one to stop."""
-        self._asked_at[attempt.claim.lease] = time.monotonic()
+        self._asked_at[attempt.lease] = time.monotonic()
         attempt.end(Stop.INTERRUPTED)
 
 

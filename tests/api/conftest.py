@@ -9,7 +9,8 @@ import pytest_asyncio
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.clock import DatabaseClock
-from app.db.pools import Pool, open_engine, open_pool
+from app.db.engine import open_engine
+from app.db.pools import Pool, open_pool
 from app.domain.access import hash_secret
 from app.domain.ids import uuid7
 from app.server.api import web_app

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from tests.api.conftest import IMMEDIATE, Site
-from tests.factories import make_finished
+from tests.factories import begin_run, make_finished
 
 HOURLY = {"type": "RECURRING", "expression": "0 * * * *"}
 
@@ -111,6 +111,81 @@ async def preview_schedule(_: Site) -> Post:
     return Post("/schedules/preview", {"schedule": HOURLY}, {"schedule": HOURLY, "count": 1})
 
 
+async def backfill_job(site: Site) -> Post:
+    """Make up for past instants."""
+    path = f"/jobs/{await _job(site)}/actions/backfill"
+    day = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z"}
+    return Post(path, day, day | {"to": "2026-01-01T06:00:00Z"})
+
+
+async def backfill_workflow(site: Site) -> Post:
+    """Make up for past runs."""
+    path = f"/workflows/{await _workflow(site)}/actions/backfill"
+    day = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T05:00:00Z"}
+    return Post(path, day, day | {"dry_run": True})
+
+
+async def create_workflow(site: Site) -> Post:
+    """Create a workflow."""
+    workflow = await _definition(site)
+    return Post("/workflows", workflow, workflow | {"name": "other"})
+
+
+async def run_workflow(site: Site) -> Post:
+    """Begin a run of a workflow."""
+    path = f"/workflows/{await _workflow(site)}/actions/run"
+    return Post(path, {"parameters": {"day": 1}}, {"parameters": {"day": 2}})
+
+
+async def pause_workflow(site: Site) -> Post:
+    """Pause a workflow."""
+    return Post(f"/workflows/{await _workflow(site)}/actions/pause", {"reason": "freeze"}, None)
+
+
+async def resume_workflow(site: Site) -> Post:
+    """Resume a workflow."""
+    workflow = await _workflow(site)
+    await site.post(f"/workflows/{workflow}/actions/pause", {})
+    return Post(f"/workflows/{workflow}/actions/resume", None, {})
+
+
+async def cancel_run(site: Site) -> Post:
+    """Cancel a run."""
+    path = f"/workflow-runs/{await _run(site)}/actions/cancel"
+    return Post(path, {"reason": "typo"}, {"reason": "other"})
+
+
+async def retry_run(site: Site) -> Post:
+    """Have a run that was cancelled go on."""
+    run = await _run(site)
+    await site.post(f"/workflow-runs/{run}/actions/cancel", {})
+    return Post(f"/workflow-runs/{run}/actions/retry", None, {"steps": ["last"]})
+
+
+async def skip_step(site: Site) -> Post:
+    """Pass a step over."""
+    path = f"/workflow-runs/{await _run(site)}/actions/skip"
+    return Post(path, {"step": "last"}, {"step": "last", "reason": "other"})
+
+
+async def _definition(site: Site) -> dict[str, Any]:
+    await site.job("posted")
+    steps = [
+        {"key": "first", "task_id": "posted"},
+        {"key": "last", "task_id": "posted", "depends_on": ["first"]},
+    ]
+    return {"schedule": HOURLY, "steps": steps}
+
+
+async def _workflow(site: Site) -> str:
+    answer = await site.post("/workflows", await _definition(site))
+    return str(answer.json()["workflow_id"])
+
+
+async def _run(site: Site) -> UUID:
+    return await begin_run(site.pool, site.clock, UUID(await _workflow(site)))
+
+
 async def _job(site: Site) -> str:
     job: dict[str, Any] = await site.job("posted", schedule=HOURLY)
     return str(job["job_id"])
@@ -128,6 +203,8 @@ POSTS: dict[str, Callable[[Site], Awaitable[Post]]] = {
     "/jobs/{job_id}/actions/pause": pause_job,
     "/jobs/{job_id}/actions/resume": resume_job,
     "/jobs/{job_id}/actions/run": run_job,
+    "/jobs/{job_id}/actions/backfill": backfill_job,
+    "/workflows/{workflow_id}/actions/backfill": backfill_workflow,
     "/executions/{execution_id}/actions/cancel": cancel_execution,
     "/executions/{execution_id}/actions/retry": retry_execution,
     "/users": create_user,
@@ -137,6 +214,13 @@ POSTS: dict[str, Callable[[Site], Awaitable[Post]]] = {
     "/queues/{queue}/actions/resume": resume_queue,
     "/workers/{worker_id}/actions/drain": drain_worker,
     "/schedules/preview": preview_schedule,
+    "/workflows": create_workflow,
+    "/workflows/{workflow_id}/actions/run": run_workflow,
+    "/workflows/{workflow_id}/actions/pause": pause_workflow,
+    "/workflows/{workflow_id}/actions/resume": resume_workflow,
+    "/workflow-runs/{workflow_run_id}/actions/cancel": cancel_run,
+    "/workflow-runs/{workflow_run_id}/actions/retry": retry_run,
+    "/workflow-runs/{workflow_run_id}/actions/skip": skip_step,
 }
 """By what makes each possible: what it prepares is there before the request is made."""
 

@@ -10,7 +10,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.db.pools import open_engine, open_pool
+from app.db.engine import open_engine
+from app.db.pools import open_pool
 from app.server.api import web_app
 from app.settings import Settings
 from tests.api.conftest import Site, problem
@@ -35,6 +36,9 @@ ROWS = """
     SELECT 'key', key_id::text, xmin::text FROM onthedot.api_keys WHERE last_used_at IS NULL UNION ALL
     SELECT 'queue', queue, xmin::text FROM onthedot.queues UNION ALL
     SELECT 'worker', worker_id::text, xmin::text FROM onthedot.workers UNION ALL
+    SELECT 'definition', concat(workflow_id, version), xmin::text FROM onthedot.workflow_definitions UNION ALL
+    SELECT 'run', workflow_run_id::text, xmin::text FROM onthedot.workflow_runs UNION ALL
+    SELECT 'step', concat(workflow_run_id, step), xmin::text FROM onthedot.workflow_run_steps UNION ALL
     SELECT 'noted', audit_id::text, xmin::text FROM onthedot.audit_log"""
 """Every row that a request may write, with the transaction that wrote it last."""
 

@@ -170,6 +170,20 @@ def serious_flaws(page: "playwright_api.Page") -> list[str]:
     ]
 
 
+def listen(page: "playwright_api.Page") -> Callable[[], None]:
+    """Return what waits until the server has told of a change from now on, and so has told the page's own stream."""
+    page.evaluate(
+        """() => {
+            const stream = new EventSource('/ui/events');
+            const hear = ({ type }) => document.documentElement.setAttribute('data-heard', type);
+            for (const name of ['hello', 'changed']) stream.addEventListener(name, hear);
+        }"""
+    )
+    heard = playwright_api.expect(page.locator("html"))
+    heard.to_have_attribute("data-heard", re.compile("."))
+    return lambda: heard.to_have_attribute("data-heard", "changed")
+
+
 def _users(api: httpx.Client) -> dict[str, str]:
     keys = {}
     for user, role in (("ada", "operator"), ("viv", "viewer"), ("root", "admin")):

@@ -8,7 +8,7 @@ import httpx
 
 _ID = re.compile(r"/[0-9a-f]{8}-[0-9a-f-]{27}(?=/|$)")
 _NOT_PAGES = ("/api/", "/schema", "/static/", "/metrics", "/logout", "/login")
-_NAMED = re.compile(r"^/(tasks|queues)/(?!-/)[^/]+")
+_NAMED = re.compile(r"^/(tasks|queues|workflow-runs/ID/steps)/(?!-/)[^/]+")
 
 
 class _Links(HTMLParser):

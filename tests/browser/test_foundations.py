@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import House, Watched, serious_flaws
+from tests.browser.conftest import House, Watched, listen, serious_flaws
 
 OpenAs = Callable[..., Page]
-PAGES = ["/", "/jobs", "/executions", "/tasks"]
+PAGES = ["/", "/jobs", "/executions", "/workflows", "/tasks"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -24,7 +24,10 @@ def test_no_page_has_a_serious_flaw(house: House, open_as: OpenAs, path: str, wi
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_visitor_logs_in_with_a_key_and_comes_to_where_they_wanted(house: House, open_as: OpenAs) -> None:
+def test_a_visitor_logs_in_with_a_key_and_comes_to_where_they_wanted(
+    house: House, open_as: OpenAs, watched: Watched
+) -> None:
+    watched.expect("EventSource")  # opened in the same moment as its session goes
     page = open_as("ada")
     page.context.clear_cookies()
     page.goto("/jobs?task_id=x")
@@ -63,9 +66,9 @@ def test_nothing_is_refreshed_under_somebody_who_is_busy(house: House, open_as: 
     page = open_as("ada", "/jobs")
     row = page.locator(f"#row-{job_id}")
     row.locator(".pick").check()
+    until_told = listen(page)
     house.post(f"/jobs/{job_id}/actions/pause")
-    told = "new Promise(done => new EventSource('/ui/events').addEventListener('changed', done))"
-    page.evaluate(told)  # the server has looked again, and so has told this page's own stream
+    until_told()
 
     expect(row).not_to_contain_text("Paused")
     expect(page.locator("#live")).to_have_text("Paused")
@@ -204,6 +207,7 @@ def test_the_keyboard_reaches_everything(house: House, open_as: OpenAs) -> None:
     page.keyboard.press("g")
     page.keyboard.press("j")
     expect(page).to_have_url(re.compile(r"/jobs$"))
+    page.wait_for_load_state()  # or nobody listens yet
     page.keyboard.press("j")
     page.keyboard.press("x")
     page.keyboard.press("j")

@@ -27,6 +27,19 @@ KINDS = {
         "/tasks/NAME/delete?",
         "/tasks/-/new?",
     ),
+    *(
+        "/workflows?",
+        "/workflows/ID?",
+        "/workflows/ID/steps?",
+        "/workflows/ID/changes?",
+        "/workflows/ID/api?",
+    ),
+    *("/workflow-runs/ID?", "/workflow-runs/ID?show", "/workflow-runs/ID/retry?"),
+    *(
+        "/workflow-runs/ID/steps/NAME?",
+        "/workflow-runs/ID/steps/NAME/retry?",
+        "/workflow-runs/ID/steps/NAME/skip?",
+    ),
 }
 """Of addresses that must be among those found; there may be more."""
 SEEDED = ("--jobs", "200", "--finished", "6000", "--days", "2")
@@ -39,11 +52,26 @@ def house(databases: Databases) -> Iterator[House]:
         command = [sys.executable, "-m", "benchmarks.seed", opened.dsn, *SEEDED]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         fails = opened.task("builtin:fail", name="Fails", parameter_schema={"type": "object"})
+        _fail_a_run(opened, fails)
         opened.job(
             fails, schedule={"type": "IMMEDIATE"}, parameters={"message": "no such host"}, max_retries=0
         )
         opened.job(opened.task(), name="Waits for tomorrow", tags=["team-a"], parameters={"a": [1, 2]})
         yield opened
+
+
+def _fail_a_run(house: House, fails: str) -> None:
+    """Make a workflow, and let a run of it fail: a page of one under way changes while it is looked at."""
+    steps = [
+        {"key": "each", "task_id": house.task(), "map": [1, 2, 3]},
+        {"key": "fails", "task_id": fails, "depends_on": ["each"], "max_retries": 0},
+        {"key": "never", "task_id": house.task(), "depends_on": ["fails"]},
+    ]
+    body = {"name": "Nightly report", "schedule": {"type": "IMMEDIATE"}, "steps": steps}
+    house.post("/workflows", body)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not house.api.get("/workflow-runs", params={"status": "FAILED"}).json()["items"]:
+        assert time.monotonic() < deadline, "the run does not end"
 
 
 @pytest.fixture(scope="module")

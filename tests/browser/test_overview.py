@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import House, serious_flaws
+from tests.browser.conftest import House, listen, serious_flaws
 
 OpenAs = Callable[..., Page]
 
@@ -34,9 +34,9 @@ def test_what_is_under_the_pointer_stays(house: House, open_as: OpenAs) -> None:
     button = page.locator(f"#upcoming form[action='/jobs/{first}/run'] button").first
     button.hover()
     place = button.bounding_box()
+    until_told = listen(page)
     house.job(name="comes sooner", schedule={"type": "INTERVAL", "every": 1200})
-    told = "new Promise(done => new EventSource('/ui/events').addEventListener('changed', done))"
-    page.evaluate(told)  # the server has looked again, and so has told this page's own stream
+    until_told()
 
     assert button.bounding_box() == place
     expect(page.locator("#upcoming")).not_to_contain_text("comes sooner")

@@ -216,11 +216,25 @@ MUTANTS = [
         LIMITED,
     ),
     _sql(
-        "a sweep of what is held anew",
+        "a sweep of what is held by those that run",
         "stale_holders",
-        "h.execution_id = s.execution_id AND h.lease_epoch = s.lease_epoch",
-        "h.execution_id = s.execution_id",
+        "e.status = 'RUNNING' AND e.lease_epoch = h.lease_epoch",
+        "false",
         LIMITED,
+    ),
+    _sql(
+        "a sweep that waits for others who delete",
+        "stale_holders",
+        " SKIP LOCKED\n",
+        "\n",
+        "tests/db/test_admissions.py",
+    ),
+    _sql(
+        "a worker that frees and waits for others who do",
+        "free_holders",
+        " SKIP LOCKED\n",
+        "\n",
+        "tests/db/test_admissions.py",
     ),
     _sql(
         "a sweep that leaves what lapsed",

@@ -130,7 +130,12 @@ def test_a_job_lives_its_life(shell: Shell) -> None:
     upcoming = shell.json("job", "next", job_id)["items"]
     ran = shell.json("job", "run", job_id, "--wait", "--timeout", "30")
     history = shell.json("job", "history", job_id, "--status", "completed")["items"]
+    past = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-14T00:00:00Z")
+    tried = shell.json("job", "backfill", job_id, *past, "--dry-run")["items"]
+    made = shell.json("job", "backfill", job_id, *past)["items"]
 
+    assert [each["scheduled_time"] for each in made] == [each["scheduled_time"] for each in tried]
+    assert made
     assert (job["schedule"]["type"], job["parameters"]) == ("RECURRING", {"n": 1})
     assert edited["priority"] == 0
     assert (paused["is_active"], paused["pause_reason"]) == (False, "holiday")

@@ -6,7 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from app.db.pools import Pool
+from app.db.stores.admissions import AdmissionStore, Claimant
 from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
+from app.domain.admission import Host
 from app.domain.claims import Claim
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, uuid7
@@ -24,6 +26,11 @@ class Bench:
     pool: Pool
     store: ExecutionStore
     worker_id: UUID
+
+    @property
+    def admissions(self) -> AdmissionStore:
+        """Return the store of claims beside limits."""
+        return AdmissionStore(self.pool, Claimant(self.worker_id, Host("ant", 4.0, 4096), "{}"))
 
     async def make(self, *rows: dict[str, Any]) -> list[UUID]:
         """Make executions of jobs of the first shard."""

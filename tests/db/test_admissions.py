@@ -3,85 +3,22 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
 from app.db.pools import Pool, open_pool
-from app.db.stores.admissions import AdmissionStore, Claimant, LaneCursor
-from app.db.stores.executions import ExecutionStore, FailedAttempt, Settlement
-from app.db.stores.limits import LimitStore
+from app.db.stores.admissions import MOST_ALONE, LaneCursor
 from app.domain.admission import Host
 from app.domain.claims import Claim
 from app.domain.hints import Ready
 from app.domain.ids import SHARDS, new_job_id, shard_of
 from app.maintenance.limits import LimitKeeper
 from app.worker.marks import START
+from tests.db.limit_bench import Bench, held, limited
 from tests.factories import insert, make_executions, make_task, now_of
-
-HOST = Host("ant", 4.0, 4096)
-
-
-class Bench:
-    """A worker's claims beside limits, and its ends."""
-
-    def __init__(self, pool: Pool, *, labels: str = "{}", host: Host = HOST) -> None:
-        self.pool = pool
-        self.worker_id = uuid4()
-        self.admissions = AdmissionStore(pool, Claimant(self.worker_id, host, labels))
-        self.executions = ExecutionStore(pool)
-        self.limits = LimitStore(pool)
-
-    async def oldest(self, *, limit: int = 100, queue: str = "general") -> list[Claim]:
-        """Claim the oldest in every shard."""
-        found = []
-        for place in await self.places(queue):
-            claims = await self.admissions.claim_oldest(
-                place, limit=limit - len(found), lease_seconds=30, mark=START
-            )
-            found += claims.claims
-        return found
-
-    async def by_lane(self, *, limit: int = 100) -> list[Claim]:
-        """Claim lane by lane in every shard."""
-        found: list[Claim] = []
-        for place in await self.places("general"):
-            claims = await self.admissions.claim_by_lane(
-                place, LaneCursor(), limit=limit, lease_seconds=30, mark=START
-            )
-            found += claims.claims
-        return found
-
-    async def begin(self, shard: int, *, limit: int) -> list[Claim]:
-        """Claim in one shard what comes under no limit."""
-        place = Ready(shard, "general", 2, await now_of(self.pool))
-        return await self.executions.claim_due(
-            place, limit=limit, worker_id=self.worker_id, lease_seconds=30, mark=START
-        )
-
-    async def places(self, queue: str) -> list[Ready]:
-        """Return where work of a queue may lie."""
-        now = await now_of(self.pool)
-        return [Ready(shard, queue, 2, now, limited=True) for shard in SHARDS]
-
-    async def settle(self, claims: Sequence[Claim]) -> None:
-        """End what was claimed."""
-        kept = await self.executions.settle([await self.settlement(claim) for claim in claims])
-        await self.limits.free([claim.lease for claim in claims if claim.execution_id in kept])
-
-    async def settlement(self, claim: Claim) -> Settlement:
-        """Return the good end of an execution."""
-        now = await now_of(self.pool)
-        return Settlement(claim, "COMPLETED", "ran", claim.claimed_at, now, 0.0)
-
-    async def retry(self, claim: Claim) -> None:
-        """Have an attempt fail; the next one is due."""
-        now = await now_of(self.pool)
-        failed = FailedAttempt(claim, now, claim.claimed_at, now, 0.0, "failed", "{}")
-        await self.executions.retry([failed], worker_id=self.worker_id)
-        await self.limits.free([claim.lease])
 
 
 @pytest.fixture
@@ -92,18 +29,6 @@ async def bench(pool: Pool) -> Bench:
         pool, "users", [{"user_id": name, "name": name, "role": "operator"} for name in ("ada", "bob")]
     )
     return Bench(pool)
-
-
-async def limited(pool: Pool, count: int, **columns: Any) -> list[UUID]:
-    """Make executions that come under limits and have been due for a second."""
-    row = {"limited": True, "due_in_seconds": -1.0} | columns
-    return await make_executions(pool, [row | {"run_key": str(i)} for i in range(count)])
-
-
-async def held(pool: Pool) -> dict[str, int]:
-    """Return how many count against each limit."""
-    rows = await pool.fetch("SELECT key, count(*) FROM onthedot.limit_holders GROUP BY key")
-    return {row[0]: row[1] for row in rows}
 
 
 @pytest.mark.parametrize("way", ["oldest", "by_lane"])
@@ -305,6 +230,45 @@ async def test_a_suspect_with_limits_is_claimed_beside_them(bench: Bench, pool: 
 
     assert [claim.execution_id in made for found in first for claim in found.claims] == [True]
     assert [claim for found in second for claim in found.claims] == []
+
+
+async def test_suspects_that_a_limit_keeps_waiting_hide_none_and_are_worth_no_process(
+    bench: Bench, pool: Pool
+) -> None:
+    """More of them than one look takes."""
+    job_id = new_job_id(0)
+    suspect: Mapping[str, Any] = {"job_id": job_id, "worker_deaths": 2, "status": "RETRYING"}
+    await limited(pool, 1, concurrency_key="a", due_in_seconds=-99.0)
+    (running,) = await bench.oldest()
+    waiting = await limited(pool, MOST_ALONE + 5, concurrency_key="a", due_in_seconds=-9.0, **suspect)
+    assert await bench.admissions.suspects([], limit=20) == []
+
+    (free,) = await limited(pool, 1, concurrency_key="b", **suspect | {"run_key": "free"})
+    (place,) = await bench.admissions.suspects([], limit=20)
+    found = await bench.admissions.claim_alone(place, lease_seconds=30)
+    assert [claim.execution_id for claim in found.claims] == [free]
+
+    await bench.settle([running])
+    (place,) = await bench.admissions.suspects([], limit=20)
+    (claim,) = (await bench.admissions.claim_alone(place, lease_seconds=30)).claims
+    assert claim.execution_id in waiting
+    assert await held(pool) == {"key:a": 1, "key:b": 1}
+
+
+@pytest.mark.parametrize("way", ["free", "sweep"])
+async def test_nobody_who_frees_waits_for_another_who_does(bench: Bench, pool: Pool, way: str) -> None:
+    """Two that wait for what the other one has met first would wait for ever."""
+    await limited(pool, 3, concurrency_key="a", concurrency_limit=3)
+    claims = await bench.oldest()
+    await bench.executions.settle([await bench.settlement(claim) for claim in claims])
+    async with pool.acquire() as other, other.transaction():
+        await other.execute(
+            "DELETE FROM onthedot.limit_holders WHERE execution_id = $1", claims[1].execution_id
+        )
+        async with asyncio.timeout(30):
+            await (bench.limits.sweep() if way == "sweep" else bench.limits.free([c.lease for c in claims]))
+        assert await held(pool) == {"key:a": 1}
+    assert await held(pool) == {}
 
 
 @pytest.mark.parametrize("way", ["oldest", "by_lane"])

@@ -46,6 +46,7 @@ ONCE = {"schedule_type": "IMMEDIATE", "every_seconds": None, "starts_at": None, 
 SECRET = "whsec_" + "a" * 40
 
 Entry = tuple[str, str, str, Any, Any]
+EACH_MINUTE = {"type": "INTERVAL", "every": 60}
 
 
 async def entries(pool: Pool, *targets: str) -> list[Entry]:
@@ -158,12 +159,15 @@ async def test_jobs_created_together_each_have_their_creator(pool: Pool) -> None
         await insert(pool, "users", [{"user_id": user_id, "name": user_id, "role": "admin"}])
     await make_task(pool)
     wanted = [
-        Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:ada")),
-        Submission(jobs=[await new_job(pool, every=60), await new_job(pool)], actor=Actor("user:vera")),
+        Submission(jobs=[await new_job(pool, schedule=EACH_MINUTE)], actor=Actor("user:ada")),
         Submission(
-            jobs=[await new_job(pool, every=60), await new_job(pool, queue="none")], actor=Actor("user:bob")
+            jobs=[await new_job(pool, schedule=EACH_MINUTE), await new_job(pool)], actor=Actor("user:vera")
         ),
-        Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:ada")),
+        Submission(
+            jobs=[await new_job(pool, schedule=EACH_MINUTE), await new_job(pool, queue="none")],
+            actor=Actor("user:bob"),
+        ),
+        Submission(jobs=[await new_job(pool, schedule=EACH_MINUTE)], actor=Actor("user:ada")),
         Submission(jobs=[await new_job(pool)], actor=Actor("user:ada")),
     ]
     stored = await JobStore(pool).create(wanted)
@@ -173,7 +177,7 @@ async def test_jobs_created_together_each_have_their_creator(pool: Pool) -> None
     assert {entry[2]: entry[0] for entry in log if entry[0] != "user:bob"} == expected
     assert [entry[1] for entry in log if entry[0] == "user:bob"] == ["job.create", "job.delete"]
     assert len(stored.lanes) == 5
-    alone = Submission(jobs=[await new_job(pool, every=60)], actor=Actor("user:vera"))
+    alone = Submission(jobs=[await new_job(pool, schedule=EACH_MINUTE)], actor=Actor("user:vera"))
     await JobStore(pool).create([alone])
     assert (await entries(pool, "job"))[-1][:3] == ("user:vera", "job.create", str(alone.jobs[0].job_id))
 
@@ -188,7 +192,8 @@ async def test_changes_name_their_request_and_client(pool: Pool, engine: AsyncEn
     ended = await make_finished(pool, job_id=job_id)
     wanted = [
         Submission(
-            jobs=[await new_job(pool, every=60)], actor=Actor("user:ada", request_id, "curl/8 10.0.0.1")
+            jobs=[await new_job(pool, schedule=EACH_MINUTE)],
+            actor=Actor("user:ada", request_id, "curl/8 10.0.0.1"),
         )
         for request_id in ("r2", "r3")
     ]

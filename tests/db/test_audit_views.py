@@ -177,6 +177,40 @@ async def test_stuck_is_what_somebody_should_have_taken(
     assert all(row["since"] < now for row in found)
 
 
+@pytest.mark.parametrize("by", ["user", "key", "job", "rate"])
+async def test_what_a_limit_keeps_waiting_is_not_stuck(pool: Pool, by: str) -> None:
+    """And it is, where a limit has room."""
+    await make_task(pool, rate_per_second=0.01 if by == "rate" else None)
+    await insert(
+        pool, "users", [{"user_id": "ada", "name": "ada", "role": "viewer", "max_concurrent_jobs": 2}]
+    )
+    job_id = await make_job(pool)
+    limits = {"key": {"concurrency_key": "k"}, "job": {"job_id": job_id, "overlap": "queue"}}
+    await make_execution(pool, due_in_seconds=-90, limited=True, **limits.get(by, {}))
+    stuck = "SELECT count(*) FROM audit.stuck_executions"
+
+    assert await pool.fetchval(stuck) == 1
+    if by == "rate":
+        await pool.execute(
+            "INSERT INTO onthedot.rate_buckets VALUES ('task:report', 0, now() - interval '90 s')"
+        )
+    for execution_id in (uuid4(), uuid4()):
+        key = {"user": "user:ada", "key": "key:k", "job": f"job:{job_id}"}.get(by, "key:other")
+        await insert(
+            pool, "limit_holders", [{"key": key, "execution_id": execution_id, "shard": 0, "lease_epoch": 1}]
+        )
+    assert await pool.fetchval(stuck) == 0
+
+
+async def test_what_runs_beside_limits_is_not_late_for_having_waited_for_them(pool: Pool) -> None:
+    running = {"status": "RUNNING", "due_in_seconds": -90}
+    late = await make_execution(pool, **running)
+    await make_execution(pool, **running, limited=True)
+
+    found = await pool.fetch("SELECT execution_id FROM audit.late_executions")
+    assert [row[0] for row in found] == [late]
+
+
 async def test_queue_depth_counts_what_waits_and_what_runs(pool: Pool) -> None:
     now = await now_of(pool)
     kinds: list[dict[str, Any]] = [

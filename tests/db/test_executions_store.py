@@ -322,20 +322,20 @@ async def test_what_two_workers_died_of_is_claimed_alone(bench: Bench) -> None:
 
     assert [claim.execution_id for claim in await bench.claim()] == [other]
     assert await bench.claim_ahead() == []
-    assert await bench.store.suspects(["bulk"], limit=10) == []
+    assert await bench.admissions.suspects(["bulk"], limit=10) == []
     for expected in (older, newer):
-        place, *_ = await bench.store.suspects(["bulk", "general"], limit=10)
+        place, *_ = await bench.admissions.suspects(["bulk", "general"], limit=10)
         claims = await bench.store.claim_suspect(place, worker_id=bench.worker_id, lease_seconds=30)
         assert [(claim.execution_id, claim.attempt_number) for claim in claims] == [(expected, 3)]
-    assert await bench.store.suspects([], limit=10) == []
+    assert await bench.admissions.suspects([], limit=10) == []
 
 
 async def test_a_paused_queue_gives_no_suspect_away(bench: Bench) -> None:
     await bench.make({"status": "RETRYING", "attempt_number": 2, "worker_deaths": 2})
-    (place,) = await bench.store.suspects([], limit=10)
+    (place,) = await bench.admissions.suspects([], limit=10)
     await bench.pool.execute("UPDATE onthedot.queues SET paused_at = now()")
 
-    assert await bench.store.suspects([], limit=10) == []
+    assert await bench.admissions.suspects([], limit=10) == []
     assert await bench.store.claim_suspect(place, worker_id=bench.worker_id, lease_seconds=30) == []
 
 

@@ -335,7 +335,7 @@ def situation(**columns: Any) -> Situation:
     usual: dict[str, Any] = {
         "now": NOW, "job_id": UUID(int=1), "queue": "general", "status": Status.PENDING, "due_at": NOW,
         "is_ready": True, "is_early": False, "held": False, "worker_deaths": 0, "cancel_requested_at": None,
-        "expires_at": None, "is_expired": False, "limits": [],
+        "expires_at": None, "is_expired": False, "limits": [], "dependencies": [],
         "job_pause": None, "queue_pause": None, "workers": 1, "free_slots": 1, "ahead": 0, "ended_per_second": 0.0,
     }  # fmt: skip
     return Situation(**usual | columns)

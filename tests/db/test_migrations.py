@@ -13,7 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.migrate import migrate
-from app.db.partitions import DAILY, DAYS_AHEAD
+from app.db.partitions import DAILY
+from app.db.partitions_ahead import DAYS_AHEAD
 from app.db.pools import Connection as DirectConnection
 from app.db.pools import Pool, connect
 from app.db.tables import metadata

@@ -28,7 +28,7 @@ async def test_changing_a_job_whose_executions_run_deadlocks_nobody(dsn: str) ->
         )
         await make_executions(pool, rows)
         place = Ready(shard_of(job_id), "general", 2, now)
-        people = [_pause_and_resume, _edit, _pause_and_resume, _edit]
+        people = [_pause_and_resume, _edit, _limit, _edit]
         done = await asyncio.gather(
             *(_work(pool, place) for _ in range(WORKERS)),
             *(_repeat(change, JobControl(pool, horizon_seconds=600), job_id) for change in people[:PEOPLE]),
@@ -68,3 +68,9 @@ async def _pause_and_resume(control: JobControl, job_id: UUID) -> None:
 async def _edit(control: JobControl, job_id: UUID) -> None:
     change = Change({"schedule_type": "INTERVAL", "every_seconds": 90.0, "priority": 2})
     await control.change(job_id, change, if_version=None, actor=ADA)
+
+
+async def _limit(control: JobControl, job_id: UUID) -> None:
+    """What runs counts from then on, and is written for that."""
+    for overlap in ("queue", "allow"):
+        await control.change(job_id, Change({"overlap": overlap}), if_version=None, actor=ADA)

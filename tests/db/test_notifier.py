@@ -47,18 +47,20 @@ def test_a_payload_of_somebody_else_is_passed_over(payload: str) -> None:
 
 async def test_hints_wake_a_listener_and_are_gathered(pool: Pool, dsn: str) -> None:
     heard: list[list[Ready]] = []
-    schedules = asyncio.Event()
-    listener = HintListener(dsn, on_ready=heard.append, on_schedules=schedules.set)
+    schedules, suspects = asyncio.Event(), asyncio.Event()
+    listener = HintListener(dsn, on_ready=heard.append, on_schedules=schedules.set, on_suspects=suspects.set)
     await listener.tick()
     sender = HintSender(pool)
 
     for shard in SHARDS:
         sender.announce([Ready(shard, "general", 2, NOW)])
     sender.announce_schedules()
+    sender.announce_suspects()
     await sender.close()
 
     async def all_heard() -> bool:
-        return {p.shard for places in heard for p in places} == set(SHARDS) and schedules.is_set()
+        told = schedules.is_set() and suspects.is_set()
+        return told and {p.shard for places in heard for p in places} == set(SHARDS)
 
     await eventually(all_heard)
     assert len(heard) < len(SHARDS)

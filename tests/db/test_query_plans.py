@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 import pytest
+from psycopg import sql
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.pools import Pool
@@ -29,6 +31,8 @@ READY = {"executions_ready", "executions_pkey"}
 LAPSED = {"executions_lease", "executions_pkey"}
 SUSPECTS = {"executions_suspects", "executions_pkey"}
 EXPIRING = {"executions_expiring", "executions_pkey"}
+MAINTENANCE = {"reap_scheduled", "reap_running", "reap_poison", "expire_executions"}
+"""Statements whose sessions plan anew for their values; a worker's make one plan for all."""
 LEASED = ({"executions_pkey"}, {"executions_lease"}, {"executions_lease", "executions_pkey"})
 """Rows under a lease are found by their ids or, when a batch is a good part of them, among all that are leased."""
 
@@ -63,9 +67,11 @@ async def test_hot_statements_read_one_partition_by_their_index(
         ("retry", (shard, ids, epochs, *failed, [0] * BATCH, uuid4()), LEASED),
     )
     parents = await _declared_indexes(pool)
-    for name, arguments, indexes in statements:
-        with subtests.test(name):
-            plan = await _explain(pool, load(name), arguments)
+    for explain, (name, arguments, indexes) in product((_explain, _explain_for_all), statements):
+        if explain is _explain_for_all and name in MAINTENANCE:
+            continue
+        with subtests.test(name, explain=explain.__name__):
+            plan = await explain(pool, load(name), arguments)
             assert _partitions(plan, "executions") == {"executions_p00"}
             assert not _sequential(plan, "executions")
             assert {parents[index] for index in _indexes(plan) if index in parents} in indexes
@@ -93,7 +99,7 @@ async def test_the_peek_reads_a_row_a_place_however_many_wait_there(pool: Pool) 
 async def test_a_look_for_suspects_reads_nothing_where_there_are_none(pool: Pool) -> None:
     await _fill_live(pool, shards=16)
 
-    plan = await _explain(pool, load("suspects"), ([], 1), analyze=True)
+    plan = await _explain(pool, load("suspects"), ([], 1, "{}", 2.0, 1000), analyze=True)
 
     parents = await _declared_indexes(pool)
     scans = [node for node in _nodes(plan) if node.get("Relation Name", "").startswith("executions_p")]
@@ -216,6 +222,21 @@ async def _fill_lists(pool: Pool, now: datetime) -> UUID:
 async def _explain(pool: Pool, query: str, arguments: Sequence[object], *, analyze: bool = False) -> Node:
     options = "ANALYZE, BUFFERS, FORMAT JSON" if analyze else "FORMAT JSON"
     plan: Node = json.loads(await pool.fetchval(f"EXPLAIN ({options}) {query}", *arguments))[0]["Plan"]
+    return plan
+
+
+async def _explain_for_all(pool: Pool, query: str, arguments: Sequence[object]) -> Node:
+    """Explain the one plan for all values that a worker's sessions make, run with these."""
+    values = ", ".join(sql.Literal(argument).as_string() for argument in arguments)
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(
+            "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off;"
+            " SET LOCAL enable_bitmapscan = off"
+        )
+        await connection.execute(f"PREPARE for_all AS {query}")
+        explained = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE for_all ({values})")
+        await connection.execute("DEALLOCATE for_all")
+    plan: Node = json.loads(explained)[0]["Plan"]
     return plan
 
 

@@ -23,12 +23,11 @@ from app.domain.access import Actor
 from app.domain.errors import InvalidInput
 from app.domain.hints import Ready
 from app.domain.job_changes import Change, pause
-from app.domain.jobs import JobRequest, NewJob, plan_job
-from app.domain.stored_schedule import schedule_columns
+from app.domain.jobs import NewJob
 from app.domain.unique import scope_hash
 from app.intake.group_commit import GroupCommit
 from app.worker.marks import START
-from tests.factories import make_task, now_of
+from tests.factories import make_task, new_job, now_of
 
 ADA = Actor("user:ada")
 LATER = {"type": "ONCE", "scheduled_time": "2999-01-01T00:00:00Z"}
@@ -56,17 +55,8 @@ class Desk:
         self, key: str | None = "k", *, user_id: str = "ada", task_id: str = "report", **fields: Any
     ) -> NewJob:
         """Return a job ready to be stored, for later unless said."""
-        revision = await self.pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = $1", task_id)
-        document = {"task_id": task_id, "schedule": LATER, "unique_key": key} | fields
-        wanted, now = msgspec.convert(document, JobRequest), self.clock.now()
-        return plan_job(
-            wanted,
-            schedule=schedule_columns(wanted.schedule, now=now, aliases={}),
-            user_id=user_id,
-            task_revision=revision,
-            now=now,
-            unix_microseconds=self.clock.unix_microseconds(),
-        )
+        given = {"schedule": LATER, "unique_key": key} | fields
+        return await new_job(self.pool, user_id=user_id, task_id=task_id, **given)
 
     async def ask(self, key: str | None = "k", **fields: Any) -> tuple[str, UUID]:
         """Ask for a job; return what became of that, and which job it is."""

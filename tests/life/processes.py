@@ -1,6 +1,7 @@
 """Helpers for tests that watch processes."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -44,7 +45,17 @@ def serving(**settings: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
         try:
             yield process, process.stdout.readline()
         finally:
-            process.terminate()
+            stop(process)
+
+
+def stop(process: "subprocess.Popen[str]") -> None:
+    """Stop a process that leads a session of its own; one that does not end in time is a failure, and killed."""
+    process.terminate()
+    try:
+        process.wait(timeout=DEADLINE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 def has_ended(pid: int) -> bool:

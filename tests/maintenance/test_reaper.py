@@ -3,9 +3,12 @@
 import time
 from collections.abc import Awaitable, Callable
 
+import asyncpg
+import pytest
+
 from app.db.clock import DatabaseClock
 from app.db.notifier import HintSender
-from app.db.pools import Pool
+from app.db.pools import Pool, open_pool
 from app.db.stores.executions import ExecutionStore
 from app.db.stores.limits import LimitStore
 from app.maintenance.reaper import Reaper
@@ -67,6 +70,25 @@ async def test_after_an_outage_it_waits_one_lease_and_blames_nobody(pool: Pool, 
     await eventually(freed)
     assert await deaths(pool) == 0
     assert time.monotonic() - back_at >= LEASE_SECONDS
+
+
+async def test_looks_that_fail_are_part_of_the_outage(pool: Pool, dsn: str, clock: DatabaseClock) -> None:
+    """However often it tries while the database is away: it is not back because somebody has asked for it."""
+    await make_task(pool)
+    async with await open_pool(dsn, size=1, application_name="reaper") as own:
+        await own.execute("SET lock_timeout = '20ms'")
+        loop = reaper(own, clock)
+        await loop.tick()
+        async with pool.acquire() as away, away.transaction():
+            await away.execute("LOCK TABLE onthedot.executions IN ACCESS EXCLUSIVE MODE")
+            passed = once_passed(LEASE_SECONDS)
+            while not await passed():
+                with pytest.raises(asyncpg.LockNotAvailableError):
+                    await loop.tick()
+        await make_execution(pool, status="RUNNING", lease_ends_in_seconds=-0.01)
+        await loop.tick()
+
+    assert await deaths(pool) is None
 
 
 async def test_who_dies_after_an_outage_is_counted_again(pool: Pool, clock: DatabaseClock) -> None:

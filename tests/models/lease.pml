@@ -13,7 +13,7 @@
    mirrors app/db/queries/reap_running.sql: status = 'RUNNING' AND lease_expires_at < now()
    mirrors app/db/queries/reap_running.sql: AND (worker_deaths < 3 OR lease_expires_at < $4::timestamptz)
    mirrors app/worker/leases.py: return held is not None and not held.has_lapsed(time.monotonic())
-   mirrors app/worker/leases.py: if held.claim.lease in prolonged:
+   mirrors app/worker/leases.py: if held.lease in prolonged:
    mirrors docs/effects.md: UPDATE … SET token = $1 WHERE id = 7 AND token < $1
 
    Twins that are broken on purpose, each with the claim that must fail:

@@ -1,6 +1,7 @@
 """What workers, the reaper and people may do to executions, in plain Python: the promise that the SQL is held to."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -9,6 +10,8 @@ from app.domain.statuses import LEASED, READY, Status
 
 Token = tuple[UUID, int]
 """An execution and the epoch under which somebody has, or had, its lease."""
+KEY_LIMIT = 2
+"""How many of one concurrency_key may run at once."""
 
 
 @dataclass
@@ -25,6 +28,11 @@ class Row:
     held: bool = False
     is_asked_to_stop: bool = False
     deaths: int = 0
+    limited: bool = False
+    user: str = "ada"
+    key: str | None = None
+    overlap: str = "allow"
+    job: UUID | None = None
 
     @property
     def is_leased(self) -> bool:
@@ -58,12 +66,23 @@ class Model:
     """Execution, number, epoch, outcome."""
     granted: set[Token] = field(default_factory=set)
     is_queue_paused: bool = False
+    quota: int | None = None
+    """How much of eve's may run at once; nothing limits ada."""
+    holders: dict[tuple[str, UUID], int] = field(default_factory=dict)
+    """What counts against each limit, and the epoch under which it does."""
 
-    def ready(self, *, due: bool, alone: bool = False) -> set[UUID]:
-        """Return what may be claimed, or leased ahead, by any worker or by one that runs nothing else."""
+    def ready(self, *, due: bool, alone: bool = False, limited: bool = False) -> set[UUID]:
+        """Return what may be claimed, or leased ahead, by any worker or by one that runs nothing else.
+
+        Of what is limited it is all that may be claimed where there is room.
+        """
         if self.is_queue_paused:
             return set()
-        suited = {key: row for key, row in self.live.items() if is_suspect(row.deaths) is alone}
+        suited = {
+            key: row
+            for key, row in self.live.items()
+            if is_suspect(row.deaths) is alone and row.limited is limited
+        }
         return {key for key, row in suited.items() if row.is_ready and row.is_due is due}
 
     def grant(self, keys: Iterable[UUID], worker: UUID, status: Status) -> None:
@@ -73,6 +92,64 @@ class Model:
             row.status, row.worker, row.epoch, row.has_lapsed = status, worker, row.epoch + 1, False
             row.attempt += status is Status.RUNNING
             self.granted.add((key, row.epoch))
+            self.holders |= {(limit, key): row.epoch for limit, _ in self.limits_of(row)}
+
+    def limits_of(self, row: Row) -> Iterator[tuple[str, int]]:
+        """Yield what limits an execution, and how many that lets in."""
+        if row.limited and row.user == "eve" and self.quota is not None:
+            yield "user:eve", self.quota
+        if row.key is not None:
+            yield f"key:{row.key}", KEY_LIMIT
+        if row.overlap != "allow":
+            yield f"job:{row.job}", 1
+
+    def is_limited_anew(self, row: Row) -> bool:
+        """Tell whether something limits an execution that is made, or planned anew, now."""
+        by_quota = row.user == "eve" and self.quota is not None
+        return by_quota or row.key is not None or row.overlap != "allow"
+
+    def counts(self) -> Counter[str]:
+        """Return how many count against each limit."""
+        return Counter(limit for limit, _ in self.holders)
+
+    def is_kept_out(self, row: Row) -> bool:
+        """Tell whether a limit of an execution is full."""
+        counts = self.counts()
+        return any(counts[limit] >= most for limit, most in self.limits_of(row))
+
+    def set_quota(self, most: int | None) -> None:
+        """Limit what runs of eve's, or no more: what waits comes under it, what runs counts."""
+        is_new, self.quota = self.quota is None and most is not None, most
+        for key, row in self.live.items():
+            if not is_new or row.user != "eve":
+                continue
+            if row.status is Status.SCHEDULED:
+                row.free()
+            elif row.status is Status.RUNNING:
+                self.holders["user:eve", key] = row.epoch
+            row.limited = True
+
+    def free(self, token: Token) -> None:
+        """Let a lease that is over count no more; an execution that is to be tried again is under way, still."""
+        row = self.live.get(token[0])
+        is_under_way = row is not None and row.status is Status.RETRYING
+        for limit, key in list(self.holders):
+            is_its = (key, self.holders[limit, key]) == token
+            if is_its and not (is_under_way and limit.startswith("job:")):
+                del self.holders[limit, key]
+
+    def sweep(self) -> None:
+        """Let all leases that are over count no more."""
+        for (_, key), epoch in list(self.holders.items()):
+            if self.running_by((key, epoch)) is None:
+                row = self.live.get(key)
+                if row is None or row.status is not Status.RETRYING:
+                    self._drop(key, epoch)
+                else:
+                    self.free((key, epoch))
+
+    def _drop(self, key: UUID, epoch: int) -> None:
+        self.holders = {held: of for held, of in self.holders.items() if (held[1], of) != (key, epoch)}
 
     def held_by(self, token: Token) -> Row | None:
         """Return the row if this is its newest lease, and not over."""

@@ -9,9 +9,10 @@ import asyncpg
 import psycopg
 import pytest
 
+from app.db.engine import open_engine
 from app.db.notifier import HintListener, HintSender
 from app.db.open_transactions import OpenTransactions
-from app.db.pools import Pool, open_engine, open_pool
+from app.db.pools import Pool, open_pool
 from app.db.stores.jobs import JobStore, Submission
 from app.domain.access import Actor
 from app.domain.hints import Ready

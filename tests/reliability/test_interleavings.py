@@ -4,7 +4,7 @@ Every merge of the steps of two and of three transactions is run. What comes out
 statements one after the other gives, and no promise may be broken in any. Groups in which one of the statements never
 finds the row are left out: they are smaller groups in disguise.
 
-INTERLEAVINGS=all runs all groups of three instead of a sample (some minutes).
+INTERLEAVINGS=all runs all groups of three instead of a sample (some minutes, with `--timeout 0`).
 """
 
 import asyncio

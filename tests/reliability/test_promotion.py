@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.db.clock import DatabaseClock
-from app.db.pools import connect, open_engine, open_pool
+from app.db.engine import open_engine
+from app.db.pools import connect, open_pool
 from app.db.primary import NoPrimary, OldPrimary, Primary, Promoted, primary_of
 from app.tasks import Context
 from tests.chaos.failover import destroy, promote, standby_of

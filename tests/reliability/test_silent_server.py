@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from app.db.clock import DatabaseClock
-from app.db.pools import Engine, Pool, open_engine, open_pool
+from app.db.engine import Engine, open_engine
+from app.db.pools import Pool, open_pool
 from app.db.stores.jobs import JobStore, Submission
 from app.domain.access import Actor
 from app.intake.group_commit import GroupCommit

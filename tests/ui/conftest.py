@@ -13,7 +13,8 @@ from litestar import Litestar
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.clock import DatabaseClock
-from app.db.pools import Pool, open_engine, open_pool
+from app.db.engine import open_engine
+from app.db.pools import Pool, open_pool
 from app.db.reads.changes import ChangeReads
 from app.db.reads.recent import Recent
 from app.domain.access import hash_secret
@@ -30,6 +31,7 @@ from tests.ui.parsed import Html
 KEYS = {"ada": "a key of ada's, an operator", "viv": "a key of viv's, a viewer"}
 ROLES = {"ada": "operator", "viv": "viewer"}
 ADA_KEY = KEYS["ada"]
+WORKFLOWS = ("workflow_run_steps", "workflow_runs", "workflow_definitions")
 BASE_URL = "http://onthedot.test"
 
 OpenPage: TypeAlias = Callable[..., Awaitable[Html]]
@@ -109,7 +111,16 @@ async def site(whole_site: Site) -> Site:
     for recent in whole_site.kept:
         recent._answers.clear()
     whole_site.login_limits.__init__()  # type: ignore[misc]
-    for table in ("users", "jobs", "executions", "execution_history", "tasks", "workers", "rollups"):
+    for table in (
+        *WORKFLOWS,
+        "users",
+        "jobs",
+        "executions",
+        "execution_history",
+        "tasks",
+        "workers",
+        "rollups",
+    ):
         await pool.execute(f"DELETE FROM onthedot.{table}")  # noqa: S608 - our own names; keys go with users
     for i, (user, key) in enumerate(KEYS.items()):
         await insert(pool, "users", [{"user_id": user, "name": user.title(), "role": ROLES[user]}])

@@ -121,6 +121,25 @@ async def test_what_waits_longer_than_promised_is_late(page: OpenPage, pool: Poo
     assert html.all("div", **{"data-level": "warn"})
 
 
+async def test_what_waits_for_a_limit_or_in_a_paused_queue_is_not_late(page: OpenPage, pool: Pool) -> None:
+    """Of what a limit leaves room for as much is late as it would let begin."""
+    await _begun(pool)
+    await insert(
+        pool, "users", [{"user_id": "eve", "name": "eve", "role": "operator", "max_concurrent_jobs": 3}]
+    )
+    await pool.execute("UPDATE onthedot.queues SET paused_at = now() WHERE queue = 'bulk'")
+    late = {"due_in_seconds": -60, "limited": True}
+    for columns in [{"user_id": "eve", "queue": "critical"}] * 5 + [{"concurrency_key": "k"}] * 3:
+        await make_execution(pool, **late | columns)
+    await make_execution(pool, queue="bulk", due_in_seconds=-60)
+    for key, count in (("user:eve", 2), ("key:k", 1)):
+        rows = [{"key": key, "execution_id": uuid4(), "shard": 0, "lease_epoch": 1} for _ in range(count)]
+        await insert(pool, "limit_holders", rows)
+    html = await page("/")
+
+    assert "1 late" in html.texts
+
+
 async def test_without_a_worker_nothing_runs_and_that_is_said(page: OpenPage, pool: Pool) -> None:
     await make_finished(pool, job_id=await make_job(pool))
 

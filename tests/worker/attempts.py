@@ -27,6 +27,7 @@ def attempt_of(claim: Claim) -> Attempt:
     )
     return Attempt(
         claim=claim,
+        lease=claim.lease,
         task=None,
         context=context,
         effects=effects,

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -20,17 +19,19 @@ from app.db.reads.attempts import AttemptView, LogLineView, StoryReads
 from app.db.reads.executions import ExecutionReads, ExecutionView
 from app.db.stores.effects import EffectStore
 from app.db.stores.jobs import JobStore, Submission
+from app.db.stores.workflows.definitions import DefinitionStore
+from app.db.stores.workflows.runs import RunStore
 from app.domain.access import Actor
-from app.domain.jobs import JobRequest, plan_job
 from app.domain.statuses import FINAL
-from app.domain.stored_schedule import schedule_columns
 from app.process import Process
 from app.server.handlers import handler_registry, task_functions
-from app.server.worker import compose_worker, end_with_stuck_threads, end_with_timeline
+from app.server.worker import end_with_stuck_threads, end_with_timeline
+from app.server.worker_parts import compose_worker, worker_stores
 from app.settings import Settings, variable
 from app.tasks import Handler
 from app.worker.output import OutputCapture
 from app.worker.worker import Worker
+from tests.factories import new_job
 from tests.polling import DEADLINE_SECONDS, eventually
 
 OWNER = (
@@ -76,8 +77,10 @@ class Bench:
             stop=self.to_end,
             stack=self.stack,
         )
-        registry = await handler_registry(given, own, self.functions | task_functions(given))
-        worker = compose_worker(given, own, registry, EffectStore(self.pool), alone=alone)
+        runs = RunStore(self.pool, DefinitionStore(), self.clock)
+        registry = await handler_registry(given, own, self.functions | task_functions(given), runs)
+        stores = worker_stores(own, EffectStore(self.pool), runs)
+        worker = compose_worker(given, own, registry, stores, alone=alone)
         end_with_timeline(own, worker)
         end_with_stuck_threads(own, worker, registry)
         return worker
@@ -103,17 +106,8 @@ class Bench:
         if in_seconds is not None:
             at = self.clock.now() + timedelta(seconds=in_seconds)
             schedule = {"type": "ONCE", "scheduled_time": at.isoformat()}
-        revision = await self.pool.fetchval("SELECT revision FROM onthedot.tasks WHERE task_id = $1", task_id)
         await self.pool.execute(OWNER)
-        wanted = msgspec.convert({"task_id": task_id, "schedule": schedule} | request, JobRequest)
-        job = plan_job(
-            wanted,
-            schedule=schedule_columns(wanted.schedule, now=self.clock.now(), aliases={}),
-            user_id="t",
-            task_revision=revision,
-            now=self.clock.now(),
-            unix_microseconds=self.clock.unix_microseconds(),
-        )
+        job = await new_job(self.pool, user_id="t", task_id=task_id, schedule=schedule, **request)
         stored = await JobStore(self.pool).create([Submission(jobs=[job], actor=Actor("user:ada"))])
         assert job.job_id in stored.lanes
         assert job.execution_id is not None

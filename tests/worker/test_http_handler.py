@@ -83,6 +83,7 @@ def make_attempt(parameters: dict[str, Any] | None = None) -> Attempt:
     )
     return Attempt(
         claim=claim,
+        lease=claim.lease,
         task=None,
         context=context,
         effects=effects,

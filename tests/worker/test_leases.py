@@ -30,7 +30,7 @@ def keeper(dsn: str = NOWHERE) -> LeaseKeeper:
 
 def held(claim: Claim, *, seconds_ago: float) -> HeldLease:
     """Return the lease of a claim that was made so long ago."""
-    return HeldLease(claim, LEASE_SECONDS, time.monotonic() - seconds_ago)
+    return HeldLease(claim, claim.lease, LEASE_SECONDS, time.monotonic() - seconds_ago)
 
 
 def test_nothing_may_begin_under_a_lease_that_has_lapsed_or_is_not_held() -> None:

@@ -1,11 +1,21 @@
 """A worker beside limits: what it begins, what it leaves, and that it comes back for it."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 from uuid import UUID
 
+import pytest
+
+from app.db.stores.effects import HandlerTransaction
+from app.db.stores.executions import Settlement
+from app.db.stores.limits import LimitStore
 from app.domain.ids import new_job_id
 from app.domain.statuses import Status
+from app.loop import Loop
+from app.maintenance.limits import LimitKeeper
 from app.tasks import Context
+from app.worker.pace import Pace
 from tests.factories import make_executions
 from tests.polling import eventually
 from tests.worker.conftest import Bench
@@ -158,3 +168,181 @@ async def test_what_it_waits_for_a_limit_is_no_lateness(bench: Bench) -> None:
     assert second.throttled_ms > 300  # of two seconds, less one until it was looked for without a hint
     assert abs(second.lateness_ms + second.throttled_ms - waited_ms) < 1
     assert unlimited.throttled_ms == 0
+
+
+SELL = "INSERT INTO shop VALUES ('apple')"
+
+
+def _lose_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every commit succeed, and nobody hear of it."""
+    commit = HandlerTransaction.commit_with
+
+    async def commit_with(self: HandlerTransaction, row: Settlement) -> bool:
+        await commit(self, row)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(HandlerTransaction, "commit_with", commit_with)
+
+
+@pytest.mark.parametrize(
+    ("times", "lose", "status"),
+    [(1, False, Status.COMPLETED), (1, True, Status.COMPLETED), (2, False, Status.FAILED)],
+    ids=["committed", "the reply is lost", "rolled back"],
+)
+async def test_what_commits_with_its_completion_leaves_its_place_to_the_next_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, times: int, lose: bool, status: Status
+) -> None:
+    """By the worker itself: nobody sweeps here."""
+    crowd = Crowd(1)
+
+    async def sell(ctx: Context) -> None:
+        await crowd.run(ctx)
+        async with ctx.transaction() as connection:
+            await connection.execute("DELETE FROM shop")
+            for _ in range(times):
+                await connection.execute(SELL)  # twice is refused at the commit
+
+    if lose:
+        _lose_the_reply(monkeypatch)
+    bench.functions["sell"] = sell
+    await bench.pool.execute("CREATE TABLE shop (item text PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
+    task = await bench.task("python:sell", concurrency_key="till", max_retries=1, retry_delay_seconds=0.01)
+    for _ in range(2):
+        await bench.start_worker()
+    made = [await bench.job(task) for _ in range(4)]
+
+    assert [(await bench.ended(one)).status for one in made] == [status] * 4
+    await eventually(lambda: all_ended(bench))
+    assert crowd.most == 1
+
+
+async def test_a_worker_that_stops_gives_back_the_places_of_what_it_has_not_begun(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: while it drains, with leases of half a minute, and nobody who sweeps."""
+    monkeypatch.setattr(Pace, "prefetch", lambda _: 5)
+    begun, may_end = list[UUID](), asyncio.Event()
+
+    async def hold(context: Context) -> None:
+        begun.append(context.execution_id)
+        await may_end.wait()
+
+    bench.functions["hold"] = hold
+    task = await bench.task("python:hold", concurrency=3)
+    leaving = await bench.start_worker(concurrency="1")
+    for _ in range(4):
+        await bench.job(task)
+
+    async def has_claimed_all_it_may() -> bool:
+        held: int = await bench.pool.fetchval("SELECT count(*) FROM onthedot.limit_holders")
+        return held == 3
+
+    await eventually(has_claimed_all_it_may)
+    assert len(begun) == 1
+    await bench.start_worker(concurrency="3")
+    stopping = asyncio.create_task(leaving.stop())
+    await eventually(lambda: _is(lambda: len(begun) == 3))
+    assert not stopping.done()
+
+    may_end.set()
+    await stopping
+    await eventually(lambda: all_ended(bench))
+    assert len(set(begun)) == 4 == len(begun)
+
+
+class Hall:
+    """Executions that run until they are let go."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._limits = LimitStore(bench.pool)
+        self._leaving = asyncio.Semaphore(0)
+        self.begun = 0
+        self.running = 0
+
+    async def run(self, _context: Context) -> None:
+        """Run until somebody is to leave."""
+        self.begun += 1
+        self.running += 1
+        await self._leaving.acquire()
+        self.running -= 1
+
+    def let_go(self, count: int) -> None:
+        """Have so many end."""
+        for _ in range(count):
+            self._leaving.release()
+
+    async def becomes(self, *, running: int, begun: int) -> None:
+        """Wait until so many run and have begun, and what counts is what runs."""
+
+        async def is_so() -> bool:
+            await (
+                self._limits.sweep()
+            )  # as maintenance does: what began before there was a limit is freed by it alone
+            return (self.running, self.begun) == (running, begun)
+
+        await eventually(is_so)
+
+    async def set_quota(self, most: int | None) -> None:
+        """Set how many may run, as the API does."""
+        await self._bench.pool.execute("UPDATE onthedot.users SET max_concurrent_jobs = $1", most)
+        await self._limits.apply_new(within_seconds=5)
+
+    async def set_paused(self, *, paused: bool) -> None:
+        """Pause the queue, or resume it."""
+        await self._bench.pool.execute(
+            "UPDATE onthedot.queues SET paused_at = CASE WHEN $1 THEN now() END WHERE queue = 'general'",
+            paused,
+        )
+
+
+@pytest.fixture
+async def _keeping(bench: Bench) -> AsyncIterator[None]:
+    """Keep limits true, as maintenance does: it frees what began before there was a limit."""
+    loop = Loop("limits", LimitKeeper(LimitStore(bench.pool)).tick, interval_seconds=0.1)
+    loop.start()
+    yield
+    await loop.stop()
+
+
+async def _is(holds: Callable[[], Any]) -> bool:
+    return bool(holds())
+
+
+@pytest.mark.usefixtures("_keeping")
+async def test_a_limit_that_changes_while_work_runs_holds_at_once_and_nothing_stands_still(
+    bench: Bench,
+) -> None:
+    hall = Hall(bench)
+    bench.functions["hall"] = hall.run
+    task = await bench.task("python:hall")
+    other = await bench.task("builtin:noop", queue="critical")
+    for _ in range(2):
+        await bench.start_worker()
+    for _ in range(3):
+        await bench.job(task)
+    await hall.becomes(running=3, begun=3)
+    await hall.set_quota(2)  # below what runs
+    for _ in range(20):
+        await bench.job(task)
+    hall.let_go(1)
+    await hall.becomes(running=2, begun=3)
+    hall.let_go(1)
+    await hall.becomes(running=2, begun=4)
+    await hall.set_quota(5)
+    await hall.becomes(running=5, begun=7)
+    await hall.set_quota(1)
+    hall.let_go(4)
+    await hall.becomes(running=1, begun=7)
+    await hall.set_paused(paused=True)
+    hall.let_go(1)
+    await hall.becomes(running=0, begun=7)
+    for _ in range(3):  # meanwhile the workers look around
+        await bench.ended(await bench.job(other))
+    await hall.becomes(running=0, begun=7)
+    await hall.set_paused(paused=False)
+    await hall.becomes(running=1, begun=8)
+    await hall.set_quota(None)
+    await hall.becomes(running=16, begun=23)
+    hall.let_go(16)
+    await eventually(lambda: all_ended(bench))

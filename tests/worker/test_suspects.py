@@ -5,16 +5,18 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from uuid import uuid4
 
 import pytest
 
 from app.child_process import ChildProcess
 from app.db.pools import Pool
-from app.db.stores.executions import ExecutionStore
+from app.db.stores.admissions import AdmissionStore, Claimant
+from app.domain.admission import Host
 from app.domain.statuses import Status
 from app.tasks import Context, Handler
 from app.worker.suspect_keeper import MOST_PROCESSES, SuspectKeeper
-from tests.factories import make_execution
+from tests.factories import make_execution, make_task
 from tests.polling import eventually
 from tests.worker.conftest import Bench
 
@@ -24,15 +26,21 @@ STAND_IN = "import os, time; os.write(int(os.environ['LINE']), b'x' if READY els
 """A process that says that it is ready, or does not, and claims nothing."""
 
 
-async def test_suspects_run_one_after_the_other_and_others_do_not(
-    bench: Bench, pool: Pool, register: dict[str, Handler]
-) -> None:
+def counter(pool: Pool) -> Handler:
+    """Return a handler that returns how many executions run while it does."""
+
     async def work(ctx: Context) -> int:
         del ctx
         running: int = await pool.fetchval(RUNNING)
         return running
 
-    register["work"] = work
+    return work
+
+
+async def test_suspects_run_one_after_the_other_and_others_do_not(
+    bench: Bench, pool: Pool, register: dict[str, Handler]
+) -> None:
+    register["work"] = counter(pool)
     task_id = await bench.task("python:work")
     suspects = [await bench.job(task_id) for _ in range(5)]
     await pool.execute(
@@ -51,10 +59,30 @@ async def test_suspects_run_one_after_the_other_and_others_do_not(
     assert (await bench.in_status(other, Status.PENDING)).attempt_number == 0
 
 
+async def test_suspects_of_one_key_run_one_at_a_time_wherever_they_run(
+    bench: Bench, pool: Pool, register: dict[str, Handler]
+) -> None:
+    """Also beside what is no suspect."""
+
+    register["work"] = counter(pool)
+    task_id = await bench.task("python:work", concurrency_key="one")
+    suspects = [await bench.job(task_id) for _ in range(4)]
+    await pool.execute(
+        "UPDATE onthedot.executions SET status = 'RETRYING', attempt_number = 2, worker_deaths = 2"
+    )
+    others = [await bench.job(task_id) for _ in range(3)]
+    for alone in (True, True, False):
+        await bench.start_worker(alone=alone)
+
+    ended = [await bench.ended(execution_id) for execution_id in suspects + others]
+    assert [each.status for each in ended] == [Status.COMPLETED] * 7
+    assert {each.result for each in ended} == {1}
+
+
 class Keeping:
     """A keeper whose processes are stand-ins."""
 
-    def __init__(self, pool: Pool, *, are_ready: bool) -> None:
+    def __init__(self, pool: Pool, *, are_ready: bool, hears: bool) -> None:
         self.processes: list[ChildProcess] = []
         self.is_draining = False
         program = STAND_IN.replace("READY", str(are_ready))
@@ -66,10 +94,11 @@ class Keeping:
             return self.processes[-1]
 
         self.keeper = SuspectKeeper(
-            executions=ExecutionStore(pool),
+            admissions=AdmissionStore(pool, Claimant(uuid4(), Host("ant", 4.0, 4096), "{}")),
             queues=("general",),
             make_process=make,
             is_draining=lambda: self.is_draining,
+            hears=lambda: hears,
             poll_seconds=1,
             patience_seconds=10,
             hurry=asyncio.Event(),
@@ -93,8 +122,8 @@ Keep = Callable[..., Keeping]
 async def keep(pool: Pool) -> AsyncIterator[Keep]:
     async with AsyncExitStack() as stack:
 
-        def make(*, are_ready: bool = True) -> Keeping:
-            keeping = Keeping(pool, are_ready=are_ready)
+        def make(*, are_ready: bool = True, hears: bool = False) -> Keeping:
+            keeping = Keeping(pool, are_ready=are_ready, hears=hears)
             stack.push_async_callback(keeping.keeper.stop)
             return keeping
 
@@ -106,11 +135,25 @@ async def test_there_is_no_process_while_no_suspect_is_due_in_its_queues(keep: K
     await make_execution(pool, status=Status.RETRYING, worker_deaths=1, due_in_seconds=-1)
     await make_execution(pool, **SUSPECT, due_in_seconds=600)
     await make_execution(pool, **SUSPECT, queue="bulk", due_in_seconds=-1)
+    await make_task(pool, "train", labels='{"gpu": "a100"}')
+    await make_execution(pool, **SUSPECT, task_id="train", limited=True, due_in_seconds=-1)
 
     assert await keeping.look(times=3) == 0
 
     await make_execution(pool, **SUSPECT, due_in_seconds=-1)
     assert await keeping.look() == 1
+
+
+async def test_one_that_hears_looks_when_it_is_told(keep: Keep, pool: Pool) -> None:
+    keeping = keep(hears=True)
+    assert await keeping.look() == 0  # the first look, for what was due before it heard
+
+    await make_execution(pool, **SUSPECT, due_in_seconds=-1)
+    assert await keeping.look(times=3) == 0
+    keeping.keeper.tell()
+    assert await keeping.look() == 1
+    await eventually(keeping.are_ready)
+    assert await keeping.look() == 2  # it goes on looking while it finds some
 
 
 async def test_one_that_is_on_its_way_is_waited_for(keep: Keep, pool: Pool) -> None:

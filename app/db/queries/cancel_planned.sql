@@ -1,11 +1,12 @@
 -- cancel_planned: end the execution of a one-shot job that is being deleted, if nobody has begun it.
 -- $1 shard (int2), $2 job_id (uuid), $3 error (text, JSON)
--- index: executions_one_per_instant (job_id, …)
+-- index: executions_one_per_instant (job_id, …). Steps of runs of a workflow stay: they belong to something that has begun.
 -- Locked in the order of their ids and then by these: as in replan_waiting.sql
 WITH waiting AS MATERIALIZED (
     SELECT execution_id
       FROM onthedot.executions
-     WHERE shard = $1 AND job_id = $2 AND status IN ('BLOCKED', 'PENDING', 'SCHEDULED') AND attempt_number = 0
+     WHERE shard = $1 AND job_id = $2 AND trigger <> 'workflow' AND status IN ('BLOCKED', 'PENDING', 'SCHEDULED')
+       AND attempt_number = 0
      ORDER BY execution_id
        FOR UPDATE
 ), ended AS (

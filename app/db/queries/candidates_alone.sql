@@ -1,10 +1,11 @@
--- candidates_alone: lock due suspects with limits of one shard, queue and priority, the oldest first, and tell what limits them. Whoever
--- claims one must run nothing beside it: it has ended, or stopped, two workers or more.
+-- candidates_alone: lock due suspects with limits of one shard, queue and priority, the oldest of each lane, and tell what limits
+-- them: others of a lane have the same limits. Whoever claims one must run nothing beside it: it has ended, or stopped, two
+-- workers or more.
 -- $1 shard (int2), $2 queue (text), $3 priority (int2), $4 limit (int4), $5 labels that the worker offers (jsonb),
 -- $6 cores of its host (float8), $7 memory of its host in MiB (int4)
 -- index: executions_suspects (due_at), which holds next to nothing
-WITH due AS MATERIALIZED (
-    SELECT *
+WITH first AS MATERIALIZED (
+    SELECT DISTINCT ON (user_id, onthedot.lane_of(limited, task_id, concurrency_key, overlap, job_id)) execution_id
       FROM onthedot.executions
      WHERE shard = $1 AND queue = $2 AND priority = $3
        AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths >= 2 AND cancel_requested_at IS NULL
@@ -13,6 +14,12 @@ WITH due AS MATERIALIZED (
        AND NOT EXISTS (SELECT FROM onthedot.queues AS q
                         WHERE q.queue = $2 AND q.paused_at IS NOT NULL
                           AND (q.paused_until IS NULL OR q.paused_until > now()))
+     ORDER BY user_id, onthedot.lane_of(limited, task_id, concurrency_key, overlap, job_id), due_at
+), due AS MATERIALIZED (
+    SELECT *
+      FROM onthedot.executions
+     WHERE shard = $1 AND execution_id = ANY (ARRAY(SELECT execution_id FROM first))
+       AND status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths >= 2 AND cancel_requested_at IS NULL AND limited
      ORDER BY due_at
      LIMIT $4
        FOR UPDATE SKIP LOCKED

@@ -21,5 +21,5 @@ WITH claimed AS (
 SELECT c.shard, c.execution_id, c.job_id, c.user_id, c.task_id, t.revision AS task_revision, c.queue, c.priority,
        c.status, c.trigger, c.scheduled_time, c.due_at, c.first_due_at, c.parameters, c.timeout_seconds,
        c.max_attempts, c.attempt_number, c.lease_epoch, c.claimed_at, c.lease_expires_at, c.lateness_ms,
-       c.parameters_checked, c.limited
+       c.parameters_checked, c.run_key, c.limited
   FROM claimed AS c LEFT JOIN onthedot.tasks AS t ON t.task_id = c.task_id

@@ -28,5 +28,5 @@ WITH due AS MATERIALIZED (
 SELECT c.shard, c.execution_id, c.job_id, c.user_id, c.task_id, t.revision AS task_revision, c.queue, c.priority,
        c.status, c.trigger, c.scheduled_time, c.due_at, c.first_due_at, c.parameters, c.timeout_seconds,
        c.max_attempts, c.attempt_number, c.lease_epoch, c.claimed_at, c.lease_expires_at, c.lateness_ms,
-       c.parameters_checked
+       c.parameters_checked, c.run_key
   FROM claimed AS c LEFT JOIN onthedot.tasks AS t ON t.task_id = c.task_id

@@ -26,7 +26,7 @@ WITH wanted AS MATERIALIZED (
                  queue text, priority int2, max_retries int4, timeout_seconds float8, materialize_at timestamptz,
                  created_at timestamptz, execution_id uuid, due_at timestamptz, batch_id uuid,
                  expires_after_seconds float8, counted bool, concurrency_key text, concurrency_limit int4,
-                 unique_key text, unique_for_seconds float8, unique_policy text)
+                 unique_key text, unique_for_seconds float8, unique_policy text, depends_on uuid[])
       JOIN onthedot.tasks AS t ON t.task_id = w.task_id AND t.revision = w.task_revision
       JOIN onthedot.users AS u ON u.user_id = w.user_id
       JOIN onthedot.queues AS q ON q.queue = coalesce(w.queue, t.queue)
@@ -36,12 +36,13 @@ WITH wanted AS MATERIALIZED (
             timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire, misfire_grace_seconds, overlap,
             parameters, queue, priority, max_retries, timeout_seconds, materialized_until, materialize_at,
             created_at, updated_at, batch_id, expires_after_seconds, concurrency_key,
-            concurrency_limit, unique_key, unique_for_seconds, unique_policy)
+            concurrency_limit, unique_key, unique_for_seconds, unique_policy, depends_on)
     SELECT shard, job_id, user_id, task_id, name, tags, schedule_type, expression, scheduled_time,
            every_seconds, timezone, timezone_requested, gap, fold, starts_at, ends_at, misfire,
            misfire_grace_seconds, overlap, parameters, queue, priority, max_retries, timeout_seconds,
            created_at, materialize_at, created_at, created_at, batch_id, expires_after_seconds, concurrency_key,
-           concurrency_limit, unique_key, unique_for_seconds, coalesce(unique_policy, 'keep')
+           concurrency_limit, unique_key, unique_for_seconds, coalesce(unique_policy, 'keep'),
+           coalesce(depends_on, '{}')
       FROM wanted
      WHERE NOT is_uncounted
     RETURNING job_id, materialize_at
@@ -51,7 +52,8 @@ WITH wanted AS MATERIALIZED (
             first_due_at, parameters, timeout_seconds, max_attempts, batch_id, expires_at, limited, concurrency_key,
             concurrency_limit, overlap)
     SELECT shard, execution_id, job_id, user_id, task_id, coalesce(queue, task_queue),
-           coalesce(priority, task_priority), 'PENDING', coalesce(scheduled_time, due_at), greatest(due_at, now() - interval '5 s'),
+           coalesce(priority, task_priority), CASE WHEN depends_on IS NULL THEN 'PENDING' ELSE 'BLOCKED' END,
+           coalesce(scheduled_time, due_at), greatest(due_at, now() - interval '5 s'),
            due_at, parameters, timeout_seconds, max_attempts, batch_id,
            onthedot.start_deadline(due_at, expires_after_seconds), limited, key, key_limit, overlap
       FROM wanted

@@ -1,7 +1,8 @@
 -- explain: why one live execution waits: what each clause of the claim says of it, what lies around, and who is ahead.
 -- $1 shard (int2), $2 execution_id (uuid), $3 most executions ahead to count (int4), $4 a worker's silence in seconds
--- after which it counts as none (float8)
--- index: primary keys; audit_log_target; executions_ready (queue, priority, limited, due_at), two scans a priority that ends at $3.
+-- after which it counts as none (float8), $5 all shards (int2[])
+-- index: primary keys; audit_log_target; executions_ready (queue, priority, limited, due_at), two scans a priority and shard.
+-- They end when $3 are counted; over all shards at once they would be merged in order, which takes twice as long.
 -- Free is what others have not reserved (domain/slots.py); that those may use their own already is left out.
 -- What is claimed before it: ready rows of its queue that are more urgent, or as urgent and due before.
 WITH asked AS MATERIALIZED (
@@ -20,7 +21,7 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.limited, a.cancel_reques
        q.paused_until AS queue_paused_until,
        w.workers, w.free_slots, ahead.ahead
   FROM asked AS a
-  LEFT JOIN onthedot.jobs AS j ON j.shard = a.shard AND j.job_id = a.job_id AND NOT j.is_active
+  LEFT JOIN onthedot.jobs AS j ON j.shard = $1 AND j.job_id = a.job_id AND NOT j.is_active
   LEFT JOIN LATERAL (
        SELECT at, actor
          FROM onthedot.audit_log
@@ -44,10 +45,11 @@ SELECT a.job_id, a.queue, a.status, a.due_at, a.held, a.limited, a.cancel_reques
          FROM (SELECT 1
                  FROM (VALUES (0::int2), (1::int2), (2::int2), (3::int2)) AS l (priority)
                 CROSS JOIN (VALUES (false), (true)) AS k (limited)
+                CROSS JOIN unnest($5::int2[]) AS s (shard)
                 CROSS JOIN LATERAL (
                       SELECT e.due_at
                         FROM onthedot.executions AS e
-                       WHERE e.queue = a.queue AND e.priority = l.priority AND e.limited = k.limited
+                       WHERE e.shard = s.shard AND e.queue = a.queue AND e.priority = l.priority AND e.limited = k.limited
                          AND e.status IN ('PENDING', 'RETRYING') AND NOT e.held AND e.worker_deaths < 2
                          AND e.due_at < CASE WHEN l.priority < a.priority THEN now() ELSE a.due_at END
                        ORDER BY e.due_at

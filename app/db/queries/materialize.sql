@@ -7,7 +7,7 @@ INSERT INTO onthedot.executions
         first_due_at, parameters, parameters_checked, timeout_seconds, max_attempts, expires_at, limited, concurrency_key,
         concurrency_limit, overlap)
 SELECT j.shard, o.execution_id, j.job_id, j.user_id, j.task_id, q.queue, coalesce(j.priority, t.priority),
-       'PENDING', o.scheduled_time, greatest(o.scheduled_time, now()), o.scheduled_time, j.parameters,
+       CASE WHEN j.depends_on = '{}' THEN 'PENDING' ELSE 'BLOCKED' END, o.scheduled_time, greatest(o.scheduled_time, now()), o.scheduled_time, j.parameters,
        j.parameters_checked, j.timeout_seconds,
        1 + coalesce(j.max_retries, t.max_retries, q.max_retries),
        onthedot.start_deadline(o.scheduled_time, j.expires_after_seconds),

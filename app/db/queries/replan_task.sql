@@ -2,6 +2,7 @@
 -- $1 task_id (text)
 -- No index: a look at every live row, for a change that is rare. Executions carry copies of what the claim decides
 -- by; what a job overrides stays. Leased rows are left alone: they begin within the look-ahead.
+-- So are steps of workflows: their job is the workflow, whose settings are not theirs.
 UPDATE onthedot.executions AS e
    SET queue = q.queue, priority = coalesce(j.priority, t.priority),
        max_attempts = greatest(e.attempt_number, 1 + coalesce(j.max_retries, t.max_retries, q.max_retries)),
@@ -14,3 +15,4 @@ UPDATE onthedot.executions AS e
   JOIN onthedot.queues AS q ON q.queue = coalesce(j.queue, t.queue)
   LEFT JOIN onthedot.users AS u ON u.user_id = j.user_id
  WHERE e.task_id = $1 AND j.shard = e.shard AND j.job_id = e.job_id AND e.status IN ('BLOCKED', 'PENDING', 'RETRYING')
+   AND e.trigger <> 'workflow'

@@ -2,6 +2,7 @@
 -- $1 shard (int2), $2 execution_id of the finished one (uuid), $3 execution_id of the new one (uuid),
 -- $4 scheduled_time (timestamptz)
 -- index: primary keys of execution_history and jobs. Its job must still exist: it owns what the new one may do.
+-- A workflow's step is not run again by itself: those after it would not know (retry_run does).
 -- It begins without worker deaths, and without the attempts that these gave; but what was poison is a suspect from the
 -- start, else it would take down two workers with all that they run before it is one.
 -- FOR KEY SHARE: retention must not delete the job meanwhile. Parameters that are the job's no more are checked anew.
@@ -26,6 +27,6 @@ SELECT h.shard, $3::uuid, h.job_id, h.user_id, h.task_id, h.queue, h.priority, '
   LEFT JOIN onthedot.tasks AS t ON t.task_id = h.task_id
   LEFT JOIN onthedot.users AS u ON u.user_id = h.user_id
   LEFT JOIN onthedot.queues AS q ON q.queue = h.queue
- WHERE h.shard = $1 AND h.execution_id = $2
+ WHERE h.shard = $1 AND h.execution_id = $2 AND h.trigger <> 'workflow'
    FOR KEY SHARE OF j
 RETURNING queue, priority, due_at, limited, user_id

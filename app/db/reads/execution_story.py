@@ -39,6 +39,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     has_queue: bool
     has_job: bool
     has_task: bool
+    run_key: str
+    """Of a step's execution it tells which run and which step it is."""
 
 
 class ExecutionStory(msgspec.Struct, frozen=True, kw_only=True):

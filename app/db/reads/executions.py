@@ -33,7 +33,8 @@ from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
-from app.domain.statuses import FINAL, LIVE, Disposition, Status
+from app.domain.statuses import FINAL, LIVE, Disposition, Status, Trigger
+from app.domain.workflows.run_keys import round_of
 
 
 class ErrorView(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,9 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True):
     error_details: str | None
     execution_logs: str
     retried_from: UUID | None
+    workflow_run_id: UUID | None
+    """The run whose step it is; null: of none."""
+    step: str | None
 
 
 class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,8 +108,9 @@ class ExecutionFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SHARED = ("shard", "execution_id", "job_id", "user_id", "task_id", "queue", "priority", "status", "trigger",
-           "scheduled_time", "due_at", "claimed_at", "lateness_ms", "first_due_at", "attempt_number", "lease_epoch",
-           "max_attempts", "worker_deaths", "worker_id", "parameters", "error", "retried_from")  # fmt: skip
+           "run_key", "scheduled_time", "due_at", "claimed_at", "lateness_ms", "first_due_at", "attempt_number",
+           "lease_epoch", "max_attempts", "worker_deaths", "worker_id", "parameters", "error",
+           "retried_from")  # fmt: skip
 
 
 class ExecutionReads:
@@ -269,6 +274,8 @@ def _view(row: Row[Any]) -> ExecutionView:
     ):  # began a moment ago, not written yet
         values["lateness_ms"] = (values["started_at"] - first_due_at) / timedelta(milliseconds=1)
     values["throttled_ms"] = _throttled_ms(values, first_due_at)
+    run_key = values.pop("run_key")
+    step = round_of(run_key) if values["trigger"] == Trigger.WORKFLOW else None
     error = msgspec.convert(values.pop("error"), ErrorView | None)
     values |= {
         "tags": values["tags"] or [],
@@ -277,6 +284,8 @@ def _view(row: Row[Any]) -> ExecutionView:
     }
     return ExecutionView(
         **values,
+        workflow_run_id=step.run_id if step else None,
+        step=step.step if step else None,
         error=error,
         error_details=error.message if error else None,
         execution_logs=f"/api/v1/executions/{row.execution_id}/logs",

@@ -60,6 +60,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     overlap: str
     concurrency_key: str | None
     concurrency_limit: int | None
+    depends_on: list[UUID]
     queue: str | None
     priority: int | None
     max_retries: int | None
@@ -110,14 +111,14 @@ class JobReads:
             row = (await connection.execute(statement)).one_or_none()
         if row is None:
             raise NotFound(f"there is no job {job_id}")
-        return _view(dict(row._mapping), now)
+        return view_of_columns(dict(row._mapping), now)
 
     async def some(self, job_ids: Collection[UUID], *, now: datetime) -> list[JobView]:
         """Return those of these jobs that exist, in any order."""
         places = (jobs.c.shard.in_({shard_of(job_id) for job_id in job_ids}), jobs.c.job_id.in_(job_ids))
         async with self._engine.connect() as connection:
             rows = (await connection.execute(select(jobs).where(*places))).all()
-        return [_view(dict(row._mapping), now) for row in rows]
+        return [view_of_columns(dict(row._mapping), now) for row in rows]
 
     async def list_page(self, filters: JobFilters, window: Window, *, now: datetime) -> Page[JobView]:
         """Return a page of jobs, the newest first."""
@@ -129,7 +130,7 @@ class JobReads:
         )
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement)).all()
-        items = [_view(dict(row._mapping), now) for row in rows[: window.limit]]
+        items = [view_of_columns(dict(row._mapping), now) for row in rows[: window.limit]]
         more = len(rows) > window.limit
         cursor = write_cursor(items[-1].created_at, items[-1].job_id, window.filters) if more else None
         return Page(items, cursor)
@@ -137,6 +138,7 @@ class JobReads:
 
 _SCHEDULE = ("expression", "scheduled_time", "timezone", "timezone_requested", "gap", "fold", "starts_at",
              "ends_at", "misfire", "misfire_grace_seconds")  # fmt: skip
+_COLUMNS = tuple(column.name for column in jobs.columns)
 _PLAIN = frozenset(JobView.__struct_fields__) - {"schedule", "next_occurrences"}
 """What a job shows just as its columns have it."""
 
@@ -153,17 +155,19 @@ def warnings_of_job(job: JobView, *, now: datetime) -> list[ScheduleWarning]:
 
 def view_of_new(job: NewJob) -> JobView:
     """Return a job that was just stored as it would be read."""
-    values = {column.name: getattr(job, column.name, None) for column in jobs.columns}
+    values = {name: getattr(job, name, None) for name in _COLUMNS}
     values |= {"parameters": msgspec.json.decode(job.parameters), "updated_at": job.created_at}
-    return _view(values | {"is_active": True, "version": 1}, job.created_at)
+    values["depends_on"] = job.depends_on or []
+    return view_of_columns(values | {"is_active": True, "version": 1}, job.created_at)
 
 
 def view_of_row(row: Mapping[str, Any], *, now: datetime) -> JobView:
     """Return a job as it would be read, of a row that the driver has not decoded."""
-    return _view({**row, "parameters": msgspec.json.decode(row["parameters"])}, now)
+    return view_of_columns({**row, "parameters": msgspec.json.decode(row["parameters"])}, now)
 
 
-def _view(values: Mapping[str, Any], now: datetime) -> JobView:
+def view_of_columns(values: Mapping[str, Any], now: datetime) -> JobView:
+    """Return a job of its columns."""
     upcoming = _upcoming(values, now)
     schedule = ScheduleView(
         type=values["schedule_type"],

@@ -14,7 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.queries import load
 from app.db.reads.executions import ErrorView
+from app.db.reads.late_limited import late_limited
 from app.db.reads.recent import Recent
+from app.domain.ids import shard_of
 
 FAILURES_LOOKED_AT = 500
 LATE_COUNTED = 1000
@@ -65,7 +67,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Late(msgspec.Struct, frozen=True):
-    """Executions that should have begun; `total` is counted to `LATE_COUNTED`."""
+    """Executions that should have begun, and that no limit keeps waiting; `total` is counted to `LATE_COUNTED`."""
 
     items: list[Waiting]
     total: int = 0
@@ -142,7 +144,12 @@ class OverviewReads:
         return Failing([_view(row, FailingJob) for row in rows], rows[0]["total"], rows[0]["more"])
 
     async def _read_late(self, key: Key) -> Late:
-        rows = await self._rows(load("late_waiting"), LATE_COUNTED, key[0])
+        async with self._engine.connect() as connection:
+            limited = (await late_limited(connection))[:LATE_COUNTED]
+            shards = [shard_of(each) for each in limited]
+            parameters = (LATE_COUNTED, key[0], shards, limited)
+            found = await connection.exec_driver_sql(load("late_waiting"), parameters)
+        rows = [dict(row) for row in found.mappings()]
         return Late([_view(row, Waiting) for row in rows], rows[0]["total"]) if rows else Late([])
 
     async def _read_upcoming(self, key: Key) -> list[Waiting]:

@@ -53,6 +53,8 @@ class LimitedClaims(msgspec.Struct, frozen=True):
     """What limits each claim comes under."""
     full: set[str]
     """Keys of limits that have kept somebody out."""
+    looked_at: int
+    """Executions that were due and fit this worker, claimed or not."""
     cancelled: list[tuple[UUID, UUID]]
     """Executions that were asked to stop, and their workers."""
 
@@ -80,8 +82,12 @@ class AdmissionStore:
 
     async def has_other_lanes(self, place: Ready, mark: datetime) -> bool:
         """Tell whether what is ready at a place, with limits and without, lies in more than one lane."""
-        where = (place.shard, place.queue, place.priority)
-        found: bool = await self._pool.fetchval(load("has_other_lanes"), *where, mark)
+        found: bool = await self._pool.fetchval(load("has_other_lanes"), *place.line, mark)
+        return found
+
+    async def has_other_users(self, place: Ready, mark: datetime) -> bool:
+        """Tell whether what is ready at a place, with limits and without, is several users'."""
+        found: bool = await self._pool.fetchval(load("has_other_users"), *place.line, mark)
         return found
 
     async def claim_oldest(
@@ -89,7 +95,7 @@ class AdmissionStore:
     ) -> LimitedClaims:
         """Claim up to `limit` due executions that come under limits, of the oldest."""
         async with self._transaction() as connection:
-            rows = await connection.fetch(load("candidates_oldest"), *self._offer(place, limit), mark)
+            rows = await connection.fetch(load("candidates_oldest"), *place.line, limit, *self._offer(), mark)
             found = [Candidate(*row) for row in rows]
             return await self._claim(connection, place, found, limit=limit, lease_seconds=lease_seconds)
 
@@ -99,7 +105,7 @@ class AdmissionStore:
         """Claim up to `limit` due executions with and without limits, some of each lane, from the cursor on."""
         lanes = min(max(limit, FEWEST_LANES), MOST_LANES)
         async with self._transaction() as connection:
-            offer = self._offer(place, limit)
+            offer = (*place.line, limit, *self._offer())
             rows = await connection.fetch(load("candidates_by_lane"), *offer, mark, *after, lanes)
             found = [Candidate(*row[3:]) for row in rows if row[3] is not None]
             claims = await self._claim(connection, place, found, limit=limit, lease_seconds=lease_seconds)
@@ -108,10 +114,16 @@ class AdmissionStore:
             return claims
         return msgspec.structs.replace(claims, cursor=LaneCursor(rows[0][0], rows[0][1]))
 
+    async def suspects(self, queues: Sequence[str], *, limit: int) -> list[Ready]:
+        """Return where executions are due that must run alone and may here, in these queues (none: all), the most
+        urgent first."""
+        rows = await self._pool.fetch(load("suspects"), list(queues), limit, *self._offer())
+        return [Ready(*row) for row in rows]
+
     async def claim_alone(self, place: Ready, *, lease_seconds: float) -> LimitedClaims:
         """Claim one due execution with limits, at most, that must run alone."""
         async with self._transaction() as connection:
-            rows = await connection.fetch(load("candidates_alone"), *self._offer(place, MOST_ALONE))
+            rows = await connection.fetch(load("candidates_alone"), *place.line, MOST_ALONE, *self._offer())
             found = [Candidate(*row) for row in rows]
             return await self._claim(connection, place, found, limit=1, lease_seconds=lease_seconds)
 
@@ -120,10 +132,9 @@ class AdmissionStore:
         async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS) as pooled, pooled.transaction():
             yield cast("Connection", pooled)
 
-    def _offer(self, place: Ready, limit: int) -> tuple[object, ...]:
-        """Return where and how many to look for, and what they may need, as candidates_*.sql take them."""
-        offer = (self._claimant.labels, self._claimant.host.cpu_cores, self._claimant.host.memory_mb)
-        return (place.shard, place.queue, place.priority, limit, *offer)
+    def _offer(self) -> tuple[object, ...]:
+        """Return what executions may need, as candidates_*.sql take it."""
+        return self._claimant.labels, self._claimant.host.cpu_cores, self._claimant.host.memory_mb
 
     async def _claim(
         self,
@@ -145,7 +156,9 @@ class AdmissionStore:
         if not admission.full <= states.keys():
             wait_seconds = min(wait_seconds or LOCKED_SECONDS, LOCKED_SECONDS)
         keys = {each.execution_id: [limit.key for limit in each.limits] for each in admission.admitted}
-        return LimitedClaims(claims, LaneCursor(), wait_seconds, keys, admission.full, cancelled)
+        return LimitedClaims(
+            claims, LaneCursor(), wait_seconds, keys, admission.full, len(candidates), cancelled
+        )
 
     async def _take(
         self, connection: Connection, shard: int, admission: Admission, lease_seconds: float

@@ -16,7 +16,8 @@ _TASKS = """SELECT task_id, revision, execution_handler, timeout_seconds, retry_
                    retry_max_delay_seconds, parameter_schema, failure_rules, memory_mb
               FROM onthedot.tasks WHERE task_id = ANY ($1::text[])"""
 _QUEUES = """SELECT queue, max_delay_ms, lease_seconds, batch_size, durability, priority, reserved_slots,
-                    interruptible, paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused
+                    interruptible, paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > now()) AS paused,
+                    EXISTS (SELECT FROM onthedot.jobs WHERE depends_on <> '{}') AS jobs_depend
                FROM onthedot.queues"""
 
 
@@ -30,10 +31,13 @@ class Catalog:
         self._pool = pool
         self._tasks: dict[str, TaskToRun] = {}
         self.queues: dict[str, QueueToServe] = {}
+        self.jobs_depend = False
+        """Whether there are jobs that depend on others."""
 
     async def refresh_queues(self) -> None:
         """Read all queues."""
         rows = await self._pool.fetch(_QUEUES)
+        self.jobs_depend = any(row["jobs_depend"] for row in rows)
         self.queues = {
             row["queue"]: QueueToServe(
                 queue=row["queue"],

@@ -104,9 +104,7 @@ class ExecutionStore:
         self, place: Ready, *, limit: int, worker_id: UUID, lease_seconds: float, mark: datetime
     ) -> list[Claim]:
         """Take up to `limit` executions that are due, at `mark` or later; they are RUNNING from now on."""
-        rows = await self._pool.fetch(
-            load("claim_due"), *_where(place), limit, worker_id, lease_seconds, mark
-        )
+        rows = await self._pool.fetch(load("claim_due"), *place.line, limit, worker_id, lease_seconds, mark)
         return [Claim(*row) for row in rows]
 
     async def claim_ahead(
@@ -115,7 +113,7 @@ class ExecutionStore:
         """Lease up to `limit` executions that fall due within the look-ahead; they are SCHEDULED."""
         rows = await self._pool.fetch(
             load("claim_ahead"),
-            *_where(place),
+            *place.line,
             limit,
             worker_id,
             lease_seconds,
@@ -123,14 +121,9 @@ class ExecutionStore:
         )
         return [Claim(*row) for row in rows]
 
-    async def suspects(self, queues: Sequence[str], *, limit: int) -> list[Ready]:
-        """Return where executions are due that must run alone, in these queues (none: all), the most urgent first."""
-        rows = await self._pool.fetch(load("suspects"), list(queues), limit)
-        return [Ready(*row) for row in rows]
-
     async def claim_suspect(self, place: Ready, *, worker_id: UUID, lease_seconds: float) -> list[Claim]:
         """Take one execution without limits, at most, that must run alone; it is RUNNING from now on."""
-        rows = await self._pool.fetch(load("claim_suspect"), *_where(place), worker_id, lease_seconds)
+        rows = await self._pool.fetch(load("claim_suspect"), *place.line, worker_id, lease_seconds)
         return [Claim(*row) for row in rows]
 
     async def arm(self, claims: Iterable[Claim]) -> dict[LeaseId, int]:
@@ -246,10 +239,6 @@ async def renew(connection: Connection, leases: Iterable[Lease]) -> Renewal:
             still = await connection.fetch(load("held_leases"), shard, ids, epochs)
             lost |= missing - {LeaseId(*row) for row in still}
     return Renewal(prolonged, lost)
-
-
-def _where(place: Ready) -> tuple[int, str, int]:
-    return place.shard, place.queue, place.priority
 
 
 def _by_shard(claims: Iterable[Claim]) -> list[tuple[int, list[Claim]]]:

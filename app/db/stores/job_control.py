@@ -1,6 +1,5 @@
 """Changes of jobs. Whatever a change takes back never runs; what has begun is left alone and named."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,10 @@ from app.db.acting import acting_in
 from app.db.actors import note_action
 from app.db.pools import Connection, Pool
 from app.db.queries import load
+from app.db.stores.dependencies import require_no_circle
 from app.db.stores.hourly_counts import count_created, give_back
+from app.db.stores.limits import LIMIT_BEGUN
+from app.db.stores.locked_jobs import lock_job, run_job, schedule_of
 from app.db.stores.schedules import (
     advance,
     begun_of,
@@ -21,6 +23,7 @@ from app.db.stores.schedules import (
     note_passed_over,
     store_plans,
 )
+from app.db.stores.workflows.definitions import redefine
 from app.db.transactions import Transaction
 from app.domain.access import Actor
 from app.domain.errors import InvalidInput, NotFound, PreconditionFailed
@@ -36,14 +39,15 @@ from app.domain.planning import (
     paused_instants,
     plan,
 )
-from app.domain.schedule import Schedule
-from app.domain.stored_schedule import REPEATING, SCHEDULE_FIELDS, stored_schedule
+from app.domain.statuses import Trigger
+from app.domain.stored_schedule import REPEATING
+from app.domain.workflows.definition import WorkflowPatch
 
 _MUTABLE = (
     "name", "tags", "schedule_type", "expression", "scheduled_time", "every_seconds", "timezone",
     "timezone_requested", "gap", "fold", "starts_at", "ends_at", "misfire", "misfire_grace_seconds", "overlap",
     "parameters", "queue", "priority", "max_retries", "timeout_seconds", "is_active", "pause_reason", "paused_until",
-    "expires_after_seconds", "concurrency_key", "concurrency_limit",
+    "expires_after_seconds", "concurrency_key", "concurrency_limit", "depends_on",
 )  # fmt: skip
 """Columns in the order of the parameters of `change_job.sql`."""
 
@@ -69,24 +73,34 @@ class JobControl:
         *,
         if_version: int | None,
         actor: Actor,
+        workflow: WorkflowPatch | None = None,
         within: Transaction | None = None,
     ) -> Changed:
-        """Change a job and bring what is planned in line. Raises `NotFound`, `PreconditionFailed`, `InvalidInput`."""
+        """Change a job, a workflow's with what its runs are made of, and bring what is planned in line.
+
+        Raises `NotFound`, `PreconditionFailed`, `InvalidInput`.
+        """
         async with acting_in(self._pool, actor, within) as connection:
-            before = await _lock(connection, job_id)
+            before = await lock_job(connection, job_id)
             if if_version is not None and if_version != before["version"]:
                 changed_at = before["updated_at"].isoformat()
                 raise PreconditionFailed(f"the job was changed at {changed_at}; read it anew")
             _require_once(before, change)
+            await require_no_circle(connection, job_id, change.columns.get("depends_on", []))
             after = {**before, "parameters": None, **change.columns}  # null: they stay as they are
             await _write(connection, after)
+            if workflow is not None:
+                await redefine(connection, job_id, workflow, by=actor.name)
             ready = await self._replan(connection, before, after, change) if change.replans else []
-            return Changed(await _begun(connection, job_id), ready)
+            begun = await _begun(connection, job_id)
+            if change.limits and begun:
+                await connection.execute(LIMIT_BEGUN, begun)
+            return Changed(begun, ready)
 
     async def delete(self, job_id: UUID, *, error: str, actor: Actor) -> Changed:
         """Delete a job; what waits is cancelled with `error` (JSON of a `Failure`). Raises `NotFound`."""
         async with acting_in(self._pool, actor) as connection:
-            job = await _lock(connection, job_id)
+            job = await lock_job(connection, job_id)
             if job["schedule_type"] in REPEATING:
                 dropped = await drop_planned(connection, job["shard"], job_id, after=job["now"])
                 await give_back(connection, job["user_id"], dropped)
@@ -101,25 +115,34 @@ class JobControl:
         *,
         now: datetime,
         actor: Actor,
+        parameters: str | None = None,
         within: Transaction | None = None,
     ) -> Ready:
-        """Create an execution apart from the schedule, under this id. Raises `NotFound`, `QuotaExceeded`."""
+        """Create an execution apart from the schedule, under this id, with the job's parameters or these (JSON).
+
+        Raises `NotFound`, `QuotaExceeded`.
+        """
         async with acting_in(self._pool, actor, within) as connection:
-            job = await _lock(connection, job_id)
+            job = await lock_job(connection, job_id)
             await count_created(connection, job["user_id"])
-            shard = job["shard"]
-            args = (shard, job_id, execution_id, now, "manual", str(execution_id))
-            row = await connection.fetchrow(load("run_job"), *args)
-            if row is None:
+            made = await run_job(
+                connection,
+                job_id,
+                [(execution_id, now)],
+                trigger=Trigger.MANUAL,
+                run_key=str(execution_id),
+                parameters=parameters,
+            )
+            if not made:
                 raise NotFound(f"the task or the queue of the job {job_id} is gone")
             await note_action(connection, "job.run", job_id, after={"execution_id": execution_id})
-            return Ready(shard, *row)
+            return made[0].ready
 
     async def _replan(
         self, connection: Connection, before: asyncpg.Record, after: dict[str, Any], change: Change
     ) -> list[Ready]:
         """Bring planned executions in line with a changed job; return where they wait."""
-        shard, job_id, now = before["shard"], before["job_id"], before["now"]
+        job_id, now = before["job_id"], before["now"]
         released: list[datetime] = []
         if before["schedule_type"] in REPEATING:
             released = await _take_back(connection, before, whole=not after["is_active"])
@@ -132,10 +155,9 @@ class JobControl:
         if not ready and instant is not None:  # it has run already, or did not run once before: a new instant
             await count_created(connection, before["user_id"])
             execution_id = new_execution_id(job_id, int(now.timestamp() * 1_000_000))
-            row = await connection.fetchrow(
-                load("run_job"), shard, job_id, execution_id, instant, "schedule", ""
-            )
-            ready = [Ready(shard, *row)] if row else []
+            runs = [(execution_id, instant)]
+            made = await run_job(connection, job_id, runs, trigger=Trigger.SCHEDULE, run_key="")
+            ready = [each.ready for each in made]
             if not after["is_active"]:
                 await _bring_in_line(connection, after, None, change)
         return ready
@@ -157,7 +179,9 @@ class JobControl:
             await give_back(connection, before["user_id"], released)
             return []
         policy = MisfirePolicy(Misfire(after["misfire"]), after["misfire_grace_seconds"])
-        planned = plan(_schedule(after), policy, materialized_until=watermark, now=now, horizon=self._horizon)
+        planned = plan(
+            schedule_of(after), policy, materialized_until=watermark, now=now, horizon=self._horizon
+        )
         plans, taken = [(job_id, planned)], {job_id: released}
         return (await store_plans(connection, shard, plans, now=now, released=taken)).created
 
@@ -168,17 +192,10 @@ async def replace_planned(connection: Connection, job: asyncpg.Record, new: NewJ
     It stays as it is what else: id, owner, key, and paused if it is.
     """
     columns = {name: getattr(new, name) for name in _MUTABLE if name in NewJob.__struct_fields__}
-    columns["parameters"] = bytes(new.parameters).decode()
+    columns |= {"parameters": bytes(new.parameters).decode(), "depends_on": new.depends_on or []}
     after = {**job, **columns}
     await _write(connection, after)
     return await _bring_in_line(connection, after, new.scheduled_time or job["now"], Change(columns))
-
-
-async def _lock(connection: Connection, job_id: UUID) -> asyncpg.Record:
-    row = await connection.fetchrow(load("lock_job"), shard_of(job_id), job_id)
-    if row is None:
-        raise NotFound(f"there is no job {job_id}")
-    return row
 
 
 def _require_once(before: asyncpg.Record, change: Change) -> None:
@@ -231,14 +248,10 @@ def _counts_since(before: asyncpg.Record, after: dict[str, Any]) -> datetime:
 
 async def _note_paused(connection: Connection, job: asyncpg.Record, *, until: datetime) -> None:
     """Enter the instants into the ledger that passed while the job was paused."""
-    passed = passed_while_paused(_schedule(job), after=job["materialized_until"], until=until)
+    passed = passed_while_paused(schedule_of(job), after=job["materialized_until"], until=until)
     await _note(connection, job, passed)
 
 
 async def _note(connection: Connection, job: asyncpg.Record, passed: PassedOver | None) -> None:
     if passed is not None:
         await note_passed_over(connection, job["shard"], [(job["job_id"], passed)])
-
-
-def _schedule(job: Mapping[str, Any] | asyncpg.Record) -> Schedule:
-    return stored_schedule(**{name: job[name] for name in SCHEDULE_FIELDS})

@@ -24,7 +24,7 @@ class Asked(Protocol):
 A = TypeVar("A", bound=Asked)
 
 
-class Admission:
+class HourlyRoom:
     """Which requests fit into the quotas of this hour, in their order."""
 
     def __init__(self, hours: Hours) -> None:
@@ -33,7 +33,7 @@ class Admission:
         self._counts = dict(hours.counts)
 
     @classmethod
-    async def locked(cls, connection: Connection, asked: Iterable[Asked]) -> "Admission":
+    async def locked(cls, connection: Connection, asked: Iterable[Asked]) -> "HourlyRoom":
         """Lock the counters of all users who have a quota. Raises `CounterBusy`."""
         users: set[tuple[str, datetime | None]] = {(user, None) for one in asked for user in _users(one.jobs)}
         return cls(await lock_hours(connection, users))

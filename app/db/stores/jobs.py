@@ -14,7 +14,8 @@ from app.db.pools import ACQUIRE_TIMEOUT_SECONDS, Connection, Pool
 from app.db.queries import load
 from app.db.reads.jobs import JobView
 from app.db.stores.answers import forget, recall, remember
-from app.db.stores.job_quotas import Admission
+from app.db.stores.job_quotas import HourlyRoom
+from app.db.stores.workflows.definitions import define
 from app.domain.access import Actor
 from app.domain.hints import Ready
 from app.domain.hourly_quota import QuotaExceeded
@@ -22,6 +23,7 @@ from app.domain.idempotency import IdempotentRequest, StoredAnswer
 from app.domain.jobs import NewJob
 from app.domain.stored_schedule import REPEATING
 from app.domain.unique import Fate
+from app.domain.workflows.definition import WorkflowBody
 
 
 class Lane(NamedTuple):
@@ -56,6 +58,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     """Who asks for it, for the audit log."""
     batch: NewBatch | None = None
+    workflow: WorkflowBody | None = None
+    """What the one job, a workflow's, does."""
     request: IdempotentRequest | None = None
     answer: StoredAnswer | None = None
     """What a repeat of `request` is answered."""
@@ -70,7 +74,7 @@ class Stored(msgspec.Struct, frozen=True):
     """Of each job stored, where its executions wait; None where only the storing is known."""
     repeats: set[bytes]
     """Keys that were there already: nothing of their requests was stored."""
-    limited: set[UUID] = set()
+    uncounted: set[UUID] = set()
     """Jobs to be counted against a quota by a store that counts: nothing of their requests was stored."""
     refused: Mapping[UUID, QuotaExceeded] = {}
     """Jobs beyond a quota: nothing of their requests was stored."""
@@ -98,7 +102,7 @@ class JobStore:
             connection = cast("Connection", pooled)
             if not (self._counts or _needs_transaction(submissions)):
                 inserted = await _insert(connection, [s.jobs[0] for s in submissions])
-                return Stored(inserted.lanes, set(), inserted.limited)
+                return Stored(inserted.lanes, set(), inserted.uncounted)
             async with connection.transaction():
                 return await _create(connection, submissions, counts=self._counts)
 
@@ -115,7 +119,11 @@ class JobStore:
 def _needs_transaction(submissions: Sequence[Submission]) -> bool:
     """Single jobs without keys that run once are one statement, which is a transaction of its own."""
     return any(
-        s.request is not None or s.batch is not None or len(s.jobs) != 1 or _repeats(s.jobs[0])
+        s.request is not None
+        or s.batch is not None
+        or s.workflow is not None
+        or len(s.jobs) != 1
+        or _repeats(s.jobs[0])
         for s in submissions
     )
 
@@ -125,12 +133,12 @@ async def _create(connection: Connection, submissions: Sequence[Submission], *, 
     wanted = [s for s in submissions if s.request is None or s.request.key_hash not in repeats]
     if not counts:
         return await store_all(connection, wanted, repeats)
-    admission = await Admission.locked(connection, wanted)
-    fitting, refused = admission.divide(wanted)
+    room = await HourlyRoom.locked(connection, wanted)
+    fitting, refused = room.divide(wanted)
     await forget_requests(connection, [s for s in wanted if s.jobs[0].job_id in refused])
-    marked = [msgspec.structs.replace(s, jobs=admission.marked(s.jobs)) for s in fitting]
+    marked = [msgspec.structs.replace(s, jobs=room.marked(s.jobs)) for s in fitting]
     stored = await store_all(connection, marked, repeats)
-    await admission.count(connection, [job for s in marked for job in s.jobs if job.job_id in stored.lanes])
+    await room.count(connection, [job for s in marked for job in s.jobs if job.job_id in stored.lanes])
     return msgspec.structs.replace(stored, refused=refused)
 
 
@@ -148,7 +156,10 @@ async def store_all(connection: Connection, wanted: Sequence[Submission], repeat
     broken = [s for s in wanted if any(job.job_id not in lanes for job in s.jobs)]
     if broken:
         await _take_back(connection, broken, lanes)
-    return Stored(lanes, repeats, once.limited)
+    for s in wanted:
+        if s.workflow is not None and s.jobs[0].job_id in lanes:
+            await define(connection, s.jobs[0].job_id, s.workflow, by=s.jobs[0].user_id)
+    return Stored(lanes, repeats, once.uncounted)
 
 
 async def _remember(connection: Connection, submissions: Sequence[Submission]) -> set[bytes]:
@@ -159,7 +170,7 @@ async def _remember(connection: Connection, submissions: Sequence[Submission]) -
 
 class _Inserted(NamedTuple):
     lanes: dict[UUID, Lane | None]
-    limited: set[UUID]
+    uncounted: set[UUID]
 
 
 async def _insert(connection: Connection, jobs: Iterable[NewJob]) -> _Inserted:

@@ -11,7 +11,8 @@ from app.db.queries import load
 from app.domain.claims import LeaseId
 from app.domain.ids import SHARDS
 
-REPLAN_TASK = load("replan_task")
+REPLAN_TASK, RUNNING_OF_TASK = load("replan_task"), load("running_of_task")
+LIMIT_BEGUN = load("limit_begun")
 AT_ONCE_SECONDS = 5.0
 """Whoever sets a limit waits so long for it to hold for all that waits."""
 UNAWARE_SECONDS = 5.0
@@ -86,7 +87,7 @@ class LimitStore:
             await connection.execute(load("count_running"), limit.scope, limit.name)
             left_out = [await _tell(connection, limit, shard) for shard in SHARDS]
             if limit.scope == "task":  # which may name a key, too
-                await connection.execute(REPLAN_TASK, limit.name)
+                await _apply_key(connection, limit.name)
             await connection.execute(load("count_running"), limit.scope, limit.name)
         return not any(left_out)
 
@@ -110,6 +111,14 @@ class LimitStore:
             finally:
                 if not pooled.is_closed():  # the lock ends with its connection
                     await pooled.execute(_UNLOCK, key)
+
+
+async def _apply_key(connection: Connection, task_id: str) -> None:
+    """Have all that waits of a task come under its key, and count what runs."""
+    async with connection.transaction():
+        await connection.execute(REPLAN_TASK, task_id)
+        running = await connection.fetch(RUNNING_OF_TASK, task_id)
+        await connection.execute(LIMIT_BEGUN, [row[0] for row in running])
 
 
 async def _tell(connection: Connection, limit: NewLimit, shard: int) -> int:

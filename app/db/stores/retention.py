@@ -71,6 +71,14 @@ class RetentionStore:
         """Delete batches that have ended; return how many."""
         return len(await self._pool.fetch(load("expire_batches"), self._days, limit))
 
+    async def expire_runs(self, *, limit: int) -> int:
+        """Delete runs of workflows that have ended, with their steps; return how many."""
+        return len(await self._pool.fetch(load("expire_runs"), self._days, limit))
+
+    async def expire_definitions(self, *, limit: int) -> int:
+        """Delete definitions of workflows that no run is made of, nor will be; return how many."""
+        return len(await self._pool.fetch(load("expire_definitions"), self._days, limit))
+
     async def expire_rollups(self) -> int:
         """Delete counts that nobody looks at any more; return how many."""
         return len(await self._pool.fetch(load("expire_rollups"), self._days))

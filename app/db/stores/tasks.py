@@ -1,18 +1,18 @@
 """Tasks: create, read, change, delete, list."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import RowMapping, delete, insert, select, update
+from sqlalchemy import RowMapping, Select, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.acting import acting
 from app.db.job_creation import without_new_jobs
-from app.db.stores.limits import REPLAN_TASK
-from app.db.tables import jobs, tasks
+from app.db.stores.limits import LIMIT_BEGUN, REPLAN_TASK, RUNNING_OF_TASK
+from app.db.tables import jobs, tasks, workflow_definitions
 from app.db.transactions import Transaction
 from app.domain.access import Principal
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
@@ -46,6 +46,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 _COPIED = frozenset({"queue", "priority", "max_retries", "concurrency_key", "concurrency_limit"})
 """What executions carry copies of."""
+_KEYS = frozenset({"concurrency_key", "concurrency_limit"})
+"""What holds for those that have begun, too."""
 _HIDDEN = frozenset({"revision", "limited"})
 _RESOURCES = tuple(ResourceRequirements.__struct_fields__)
 
@@ -67,6 +69,12 @@ class TaskStore:
         async with self._engine.connect() as connection:
             row = (await connection.execute(statement)).one_or_none()
         return (row.revision, row.parameter_schema) if row else None
+
+    async def schemas_of(self, task_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return the parameter_schema of those of these tasks that exist."""
+        statement = select(tasks.c.task_id, tasks.c.parameter_schema).where(tasks.c.task_id.in_(task_ids))
+        async with self._engine.connect() as connection:
+            return {row.task_id: row.parameter_schema for row in await connection.execute(statement)}
 
     async def list_page(self, *, limit: int, after: str | None) -> list[Task]:
         """Return up to `limit` tasks in the order of their ids, those after `after`."""
@@ -108,6 +116,9 @@ class TaskStore:
             row = (await connection.execute(changed)).mappings().one()
             if _COPIED.intersection(values):
                 await connection.exec_driver_sql(REPLAN_TASK, (task_id,))
+            if _KEYS.intersection(values):
+                running = await connection.exec_driver_sql(RUNNING_OF_TASK, (task_id,))
+                await connection.exec_driver_sql(LIMIT_BEGUN, ([row.execution_id for row in running],))
             return task_of(row)
 
     async def delete(self, task_id: str, *, by: Principal) -> None:
@@ -127,6 +138,22 @@ async def _require_unused(connection: AsyncConnection, task_id: str) -> None:
     await _get(connection, task_id)
     if await connection.scalar(select(jobs.c.job_id).where(jobs.c.task_id == task_id).limit(1)):
         raise Conflict(f"jobs of the task {task_id} exist; delete them first")
+    if await connection.scalar(_workflows_with(task_id)):
+        raise Conflict(f"workflows have steps of the task {task_id}; change or delete them first")
+
+
+def _workflows_with(task_id: str) -> Select[Any]:
+    """Select a workflow whose next run would need a task."""
+    d, newer = workflow_definitions, workflow_definitions.alias()
+    is_old = (
+        select(newer.c.version)
+        .where(
+            newer.c.shard == d.c.shard, newer.c.workflow_id == d.c.workflow_id, newer.c.version > d.c.version
+        )
+        .exists()
+    )
+    exists = select(jobs.c.job_id).where(jobs.c.shard == d.c.shard, jobs.c.job_id == d.c.workflow_id).exists()
+    return select(d.c.workflow_id).where(d.c.steps.contains([{"task_id": task_id}]), ~is_old, exists).limit(1)
 
 
 async def _get(connection: AsyncConnection, task_id: str, *, lock: bool = False) -> Task:

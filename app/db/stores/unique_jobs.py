@@ -13,7 +13,7 @@ from app.db.queries import load
 from app.db.reads.jobs import view_of_row
 from app.db.stores.answers import remember, write_answer
 from app.db.stores.job_control import replace_planned
-from app.db.stores.job_quotas import Admission
+from app.db.stores.job_quotas import HourlyRoom
 from app.db.stores.jobs import (
     Existing,
     JobStore,
@@ -87,12 +87,12 @@ async def _create(connection: Connection, submissions: Sequence[Submission]) -> 
     _require_apart(wanted)
     holders = await lock_holders(connection, [job for s in wanted for job in s.jobs if job.unique_key])
     decided = [_decide(s, holders.by_key) for s in wanted]
-    admission = await Admission.locked(connection, decided)
-    fitting, refused = admission.divide(decided)
+    room = await HourlyRoom.locked(connection, decided)
+    fitting, refused = room.divide(decided)
     await forget_requests(
         connection, [d.submission for d in decided if not refused.keys().isdisjoint(_ids(d))]
     )
-    lanes = await _create_new(connection, fitting, admission)
+    lanes = await _create_new(connection, fitting, room)
     ready = [one for d in fitting for one in await _replace(connection, d, holders)]
     existing = await _existing(connection, fitting)
     await _answer(connection, fitting, existing)
@@ -140,16 +140,16 @@ def _in_place_of(first: NewJob, job: NewJob) -> NewJob:
 
 
 async def _create_new(
-    connection: Connection, decided: Sequence[_Decided], admission: Admission
+    connection: Connection, decided: Sequence[_Decided], room: HourlyRoom
 ) -> dict[UUID, Lane | None]:
     """Create what is new, count it, and give it its keys. Raises `NotAsChecked`."""
-    new = [msgspec.structs.replace(d.submission, jobs=admission.marked(d.jobs), request=None, batch=_batch(d))
+    new = [msgspec.structs.replace(d.submission, jobs=room.marked(d.jobs), request=None, batch=_batch(d))
            for d in decided if d.jobs]  # fmt: skip
     stored = await store_all(connection, new, set())
     jobs = [job for s in new for job in s.jobs]
     if any(job.job_id not in stored.lanes for job in jobs):
         raise NotAsChecked
-    await admission.count(connection, jobs)
+    await room.count(connection, jobs)
     await hold(connection, jobs)
     return {**stored.lanes, **{job.job_id: None for d in decided for job in d.known}}
 

@@ -15,6 +15,7 @@ from app.db.tables.limits import limit_holders, new_limits, rate_buckets
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
 from app.db.tables.metadata import metadata
 from app.db.tables.people import api_keys, hourly_counts, login_tokens, sessions, users
+from app.db.tables.workflows import workflow_definitions, workflow_run_steps, workflow_runs
 
 __all__ = [
     "api_keys",
@@ -42,6 +43,9 @@ __all__ = [
     "unique_keys",
     "users",
     "workers",
+    "workflow_definitions",
+    "workflow_run_steps",
+    "workflow_runs",
     "zone_aliases",
     "zone_rules",
 ]

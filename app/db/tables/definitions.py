@@ -131,6 +131,7 @@ jobs = Table(
     Column("unique_key", Text),
     Column("unique_for_seconds", Double),
     Column("unique_policy", Text, nullable=False),
+    Column("depends_on", ARRAY(Uuid), nullable=False),
     Index("jobs_materialize", "materialize_at", postgresql_where=text("materialize_at IS NOT NULL")),
     Index("jobs_paused_until", "paused_until", postgresql_where=text("paused_until IS NOT NULL")),
     Index("jobs_user", "user_id", "created_at", "job_id"),
@@ -142,6 +143,7 @@ jobs = Table(
         "job_id",
         postgresql_where=text("schedule_type IN ('RECURRING', 'INTERVAL')"),
     ),
+    Index("jobs_dependent", "job_id", postgresql_where=text("depends_on <> '{}'")),
     Index("jobs_paused", "created_at", "job_id", postgresql_where=text("NOT is_active")),
     postgresql_partition_by="HASH (shard)",
 )

@@ -19,6 +19,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from app.db.tables.metadata import metadata, timestamptz
 
 _READY = text("status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2")
+_IS_STEP = text("trigger = 'workflow'")
+_RUN_KEY = text('run_key COLLATE "C"')
 _LANE = 'onthedot.lane_of(limited, task_id, concurrency_key, overlap, job_id) COLLATE "C"'
 
 executions = Table(
@@ -87,6 +89,8 @@ executions = Table(
         "execution_id",
         postgresql_where=text("status = 'RETRYING'"),
     ),
+    Index("executions_blocked", "due_at", "execution_id", postgresql_where=text("status = 'BLOCKED'")),
+    Index("executions_step", _RUN_KEY, postgresql_where=_IS_STEP),
     Index("executions_user", "user_id", "scheduled_time", "execution_id"),
     postgresql_partition_by="HASH (shard)",
 )
@@ -163,6 +167,7 @@ execution_history = Table(
         "execution_id",
         postgresql_where=_NOT_COMPLETED,
     ),
+    Index("history_step", _RUN_KEY, postgresql_where=_IS_STEP),
     Index("history_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index(
         "history_not_completed",

@@ -18,7 +18,9 @@ from app.db.reads.execution_log import LeastLevel, LogOf, LogPart, LogPlace, Log
 from app.db.reads.execution_story import ExecutionStories, ExecutionStory
 from app.db.reads.executions import ExecutionReads
 from app.domain.errors import InvalidInput
-from app.domain.statuses import FINAL
+from app.domain.statuses import FINAL, Status, Trigger
+from app.domain.workflows.definition import WORKFLOW_TASK
+from app.domain.workflows.run_keys import round_of
 from app.ui.execution_words import deaths, meaning
 from app.ui.run_path import given_back, path_of
 from app.ui.sessions import AnyRequest
@@ -173,6 +175,8 @@ async def _now(
         "starter": (await execution_list.starters(listed)).get(execution.execution_id),
         "usual": usual.get(execution.job_id),
         "is_live": execution.status not in FINAL,
+        "step_round": round_of(story.setting.run_key) if execution.trigger == Trigger.WORKFLOW else None,
+        "begins_run": execution.task_id == WORKFLOW_TASK and execution.status is Status.COMPLETED,
     }
 
 

@@ -14,6 +14,7 @@ from app.db.reads.execution_list import ExecutionListReads, Found
 from app.db.reads.execution_rows import ListedExecution
 from app.db.reads.execution_walks import ListFilters
 from app.domain.statuses import FINAL, LIVE, Status
+from app.ui.changes import shown_changes
 from app.ui.filters import AnyRequest, Chip, ListQuery
 from app.ui.job_detail import JobDetails
 from app.ui.job_ways import ways_to
@@ -21,7 +22,6 @@ from app.ui.job_words import shown_parameters
 from app.ui.live_rows import Place, asked_ids, count_newer, first_place, rows_url
 from app.ui.visit import Visit, page, part
 
-SHOWN_CHANGES = 30
 Shown: TypeAlias = Literal[
     "PENDING", "RUNNING", "RETRYING", "COMPLETED", "FAILED", "LATE", "CANCELLED", "SKIPPED"
 ]
@@ -137,15 +137,8 @@ async def job_changes(
 ) -> Template:
     """Show who changed a job, and what; `before`: the changes older than that one."""
     detail = await job_details.get(job_id, now=visit.now)
-    changes = await audit_reads.of("job", str(job_id), limit=SHOWN_CHANGES + 1, before=before)
-    return page(
-        "jobs/changes.html",
-        visit,
-        detail=detail,
-        changes=changes[:SHOWN_CHANGES],
-        older=changes[SHOWN_CHANGES - 1].audit_id if len(changes) > SHOWN_CHANGES else None,
-        before=before,
-    )
+    changes = await shown_changes(audit_reads, job_id, before)
+    return page("jobs/changes.html", visit, detail=detail, **changes)
 
 
 @get("/jobs/{job_id:uuid}/api")

@@ -1,18 +1,18 @@
 """From the text of `execution_handler` to what runs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from app.domain.errors import InvalidInput
+from app.domain.workflows.definition import WORKFLOW_HANDLER
 from app.tasks import Handler, options_of
-from app.worker.attempt import Attempt
 from app.worker.handlers.builtin import BUILTINS
 from app.worker.handlers.http import HttpHandler
 from app.worker.handlers.isolated import IsolatedHandler
 from app.worker.handlers.python import PythonHandler
 from app.worker.handlers.shell import ShellHandler
-
-Runnable = Callable[[Attempt], Awaitable[object]]
+from app.worker.handlers.workflow import WorkflowHandler
+from app.worker.upstream import Runnable, Upstream
 
 
 class HandlerUnavailable(Exception):
@@ -31,12 +31,16 @@ class HandlerRegistry:
         isolated: IsolatedHandler,
         http: HttpHandler,
         shell: ShellHandler | None,
+        workflow: WorkflowHandler,
+        upstream: Upstream,
         functions: Mapping[str, Handler],
     ) -> None:
         self._python = python
         self._isolated = isolated
         self._http = http
         self._shell = shell
+        self._workflow = workflow
+        self._upstream = upstream
         self._functions = functions
         self._resolved: dict[str, Runnable] = {}
 
@@ -54,6 +58,8 @@ class HandlerRegistry:
     def _find(self, execution_handler: str) -> Runnable:
         kind, _, rest = execution_handler.partition(":")
         match kind:
+            case _ if execution_handler == WORKFLOW_HANDLER:
+                return self._workflow.run
             case "builtin" if rest in BUILTINS:
                 return BUILTINS[rest]
             case "python":
@@ -73,8 +79,8 @@ class HandlerRegistry:
             )
         options = options_of(function)
         if options.isolation == "process":
-            return self._isolated.bind(name, memory_mb=options.memory_mb)
-        return self._python.bind(function)
+            return self._upstream.before(self._isolated.bind(name, memory_mb=options.memory_mb))
+        return self._upstream.before(self._python.bind(function))
 
     def _bind_http(self, text: str) -> Runnable:
         try:

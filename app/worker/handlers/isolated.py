@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import msgspec
+
 from app.domain.failures import ErrorDescription, RemoteError
 from app.domain.recordable import Recorded
 from app.worker.attempt import Attempt
@@ -97,5 +99,6 @@ def _order(name: str, memory_mb: int | None, attempt: Attempt) -> Function:
         fencing_token=context.fencing_token,
         timeout_seconds=context.timeout_seconds,
         parameters=attempt.claim.parameters,
+        upstream=msgspec.json.encode(context.upstream).decode(),
         memory_mb=max(wanted or memory_mb or DEFAULT_MEMORY_MB, LEAST_MEMORY_MB),
     )

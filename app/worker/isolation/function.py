@@ -229,6 +229,7 @@ def _context(order: Function, effects: RemoteEffects) -> Context:
         attempt_number=order.attempt_number,
         scheduled_time=order.scheduled_time,
         parameters=msgspec.json.decode(order.parameters),
+        upstream=msgspec.json.decode(order.upstream),
         fencing_token=order.fencing_token,
         timeout_seconds=order.timeout_seconds,
         logger=logging.getLogger("onthedot.task"),

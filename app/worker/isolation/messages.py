@@ -40,6 +40,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     timeout_seconds: float
     parameters: str
     """JSON text."""
+    upstream: str = "{}"
+    """JSON text: what the steps before a step have returned."""
     memory_mb: int
 
 

@@ -1,0 +1,1 @@
+"""Workflows: what their runs are made of, and how runs go on."""

@@ -1,0 +1,1 @@
+"""Workflows: steps joined by dependencies into a graph, and what follows from what has become of them."""
