@@ -118,7 +118,13 @@ def compose_worker(
         on_free=lambda: worker.on_free(),  # noqa: PLW0108
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
     )
-    timers = Timers(executions=stores.executions, clock=own.clock, fire=pool.start, lost=leases.drop)
+    timers = Timers(
+        executions=stores.executions,
+        clock=own.clock,
+        fire=pool.start,
+        lost=leases.drop,
+        cancelled=pool.drop_cancelled,
+    )
     claimer = _claimer(
         settings,
         own,

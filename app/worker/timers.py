@@ -32,15 +32,18 @@ class Timers:
         clock: DatabaseClock,
         fire: Callable[[list[Claim]], None],
         lost: Callable[[LeaseId], None],
+        cancelled: Callable[[Claim], None],
     ) -> None:
         self._executions = executions
         self._clock = clock
         self._fire = fire
         self._lost = lost
+        self._cancelled = cancelled
         self._to_arm = Alarms(self._arm_soon, is_over=self._is_over)
         self._to_fire = Alarms(self._fire_all, is_over=self._is_over)
         self._arming: set[asyncio.Task[None]] = set()
         self._waiting: dict[LeaseId, Claim] = {}
+        self._to_cancel: set[LeaseId] = set()
 
     def __len__(self) -> int:
         """Return how many claims wait for their instant."""
@@ -57,11 +60,21 @@ class Timers:
 
     def forget(self, lease: LeaseId) -> Claim | None:
         """Drop a claim and return it; None where it is not here."""
+        self._to_cancel.discard(lease)
         return self._waiting.pop(lease, None)
 
-    def of(self, execution_id: UUID) -> list[Claim]:
-        """Return the claims of an execution that wait here."""
-        return [claim for claim in self._waiting.values() if claim.execution_id == execution_id]
+    def cancel(self, execution_id: UUID) -> None:
+        """Fire no claim of an execution that somebody wants to stop, and hand on as cancelled what has begun.
+
+        A claim that is not known to be armed may be nobody's any more, or armed by a statement that is under way or
+        whose reply was lost: only the database knows, and arming asks it.
+        """
+        for claim in [each for each in self._waiting.values() if each.execution_id == execution_id]:
+            if claim.status == Status.RUNNING:
+                self._end_cancelled(claim)
+            else:
+                self._to_cancel.add(claim.lease)
+                self._arm_soon([claim])
 
     async def take_back(self) -> list[Claim]:
         """Return every claim that has not fired, and fire none of them."""
@@ -69,6 +82,7 @@ class Timers:
             await asyncio.wait(self._arming)
         claims = list(self._waiting.values())
         self._waiting.clear()
+        self._to_cancel.clear()
         self._to_arm.clear()
         self._to_fire.clear()
         return claims
@@ -94,18 +108,29 @@ class Timers:
                 self._to_arm.set(time.monotonic() + ARM_AGAIN_SECONDS, claim)
             return
         for claim in claims:
-            attempt_number = attempts.get(claim.lease)
-            if attempt_number is None:
-                self._give_up(claim)
-                continue
-            armed = msgspec.structs.replace(claim, status=Status.RUNNING, attempt_number=attempt_number)
-            self._waiting[claim.lease] = armed
-            self._to_fire.set(self._clock.monotonic_surely_after(claim.due_at), armed)
+            if not self._is_over(claim):  # else it was dropped meanwhile, or armed twice
+                self._note_armed(claim, attempts.get(claim.lease))
+
+    def _note_armed(self, claim: Claim, attempt_number: int | None) -> None:
+        """Take what the database says of a claim: which attempt it began, or None: it is ours no longer."""
+        if attempt_number is None:
+            self._give_up(claim)
+            return
+        armed = msgspec.structs.replace(claim, status=Status.RUNNING, attempt_number=attempt_number)
+        if claim.lease in self._to_cancel:
+            self._end_cancelled(armed)
+            return
+        self._waiting[claim.lease] = armed
+        self._to_fire.set(self._clock.monotonic_surely_after(claim.due_at), armed)
+
+    def _end_cancelled(self, claim: Claim) -> None:
+        self.forget(claim.lease)
+        self._cancelled(claim)
 
     def _give_up(self, claim: Claim) -> None:
         """Somebody took the execution back before it was armed: cancelled, paused, edited."""
-        if self._waiting.pop(claim.lease, None):
-            self._lost(claim.lease)
+        self.forget(claim.lease)
+        self._lost(claim.lease)
 
     def _fire_all(self, claims: list[Claim]) -> None:
-        self._fire([claim for claim in claims if self._waiting.pop(claim.lease, None) is not None])
+        self._fire([claim for claim in claims if self.forget(claim.lease) is not None])

@@ -12,7 +12,6 @@ from app.db.stores.limits import LimitStore
 from app.domain.budget import UNASKED_EVERY_SECONDS
 from app.domain.claims import LeaseId
 from app.domain.hints import Ready
-from app.domain.statuses import Status
 from app.loop import Loop
 from app.worker.claimer import Claimer
 from app.worker.followers import Follower
@@ -158,10 +157,7 @@ class Worker:
     def on_cancels(self, asked: Iterable[UUID]) -> None:
         """Stop executions that somebody wants to stop, as far as they are here."""
         for execution_id in asked:
-            for claim in self._timers.of(execution_id):
-                self._timers.forget(claim.lease)
-                if claim.status == Status.RUNNING:
-                    self._pool.drop_cancelled(claim)
+            self._timers.cancel(execution_id)
             self._pool.cancel(execution_id)
 
     async def _settle(self) -> bool:

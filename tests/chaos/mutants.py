@@ -174,6 +174,13 @@ MUTANTS = [
         f"{WORKER}::test_leases_ahead_and_never_starts_early",
     ),
     _python(
+        "forgotten when cancelled, whether armed or not",
+        "worker/timers.py",
+        "                self._to_cancel.add(claim.lease)\n",
+        "                self._waiting.pop(claim.lease)\n",
+        "tests/worker/test_timers.py",
+    ),
+    _python(
         "fired when armed, not at the instant",
         "worker/timers.py",
         "self._to_fire.set(self._clock.monotonic_surely_after(claim.due_at), armed)",

@@ -193,7 +193,9 @@ def test_what_was_cancelled_never_runs_and_nothing_is_lost(
     )
     # An attempt whose lease was lost may have begun before: what 200 says is that there will be no other.
     assert cuts or cancelled.keys().isdisjoint(ran)
-    assert {ended[each] for each in cancelled} == {"CANCELLED"}
+    assert {ended[each] for each in cancelled} <= {"CANCELLED"}
+    # A machine that is slow, too, may answer every request only after the last instant.
+    assert cuts or cancelled
     assert {ended[each] for each in ended.keys() - answers.keys()} == {"COMPLETED"}
     # What a worker was told of by a reply that was lost is begun elsewhere when its lease is over.
     runs = {ran[each] for each, status in ended.items() if status == "COMPLETED"}
