@@ -27,7 +27,7 @@ from app.db.stores.workflows.definitions import DefinitionStore
 from app.db.stores.workflows.runs import RunStore
 from app.domain.access import Actor
 from app.domain.claims import Claim
-from app.domain.ids import new_execution_id, new_job_id, shard_of
+from app.domain.ids import new_execution_id, shard_of, uuid7
 from app.domain.jobs import JobRequest, NewJob, plan_job
 from app.domain.statuses import LEASED, Status
 from app.domain.stored_schedule import schedule_columns
@@ -144,7 +144,7 @@ def task_row(*, task_id: str = "report", **columns: Any) -> Row:
 
 def job_row(now: datetime, **columns: Any) -> Row:
     """Return an INTERVAL job. With another `schedule_type`, set `every_seconds` and `materialize_at` to None."""
-    job_id = columns.get("job_id") or new_job_id(_microseconds(now))
+    job_id = columns.get("job_id") or uuid7(_microseconds(now))
     return {
         "shard": shard_of(job_id),
         "job_id": job_id,
@@ -169,7 +169,7 @@ def execution_row(
 
     A status under a lease gets one that ends in `lease_ends_in_seconds` (negative: it has lapsed).
     """
-    job_id = columns.get("job_id") or new_job_id(_microseconds(now))
+    job_id = columns.get("job_id") or uuid7(_microseconds(now))
     due_at = now + timedelta(seconds=due_in_seconds)
     status = columns.get("status", Status.PENDING)
     row: Row = {
@@ -195,7 +195,7 @@ def execution_row(
 
 def finished_row(now: datetime, *, ended_seconds_ago: float = 0.0, **columns: Any) -> Row:
     """Return a finished execution, COMPLETED unless said, of a job of its own; it ran for a second."""
-    job_id = columns.get("job_id") or new_job_id(_microseconds(now))
+    job_id = columns.get("job_id") or uuid7(_microseconds(now))
     status = columns.get("status", Status.COMPLETED)
     ended = now - timedelta(seconds=ended_seconds_ago)
     began = ended - timedelta(seconds=1)

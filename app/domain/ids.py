@@ -5,7 +5,8 @@ Ids of jobs and executions are UUIDv7 (RFC 9562, 5.7): time-ordered, so that ins
 """
 
 from datetime import datetime
-from random import getrandbits
+from itertools import count
+from random import getrandbits, randrange
 from typing import NewType
 from uuid import UUID
 
@@ -22,6 +23,14 @@ They look odd because PostgreSQL's own hash puts exactly one of them in each of 
 (0 to 15 would leave four partitions empty and fill four twice), and Citus's hash ranges do the same.
 `tests/db/test_shards.py` asks PostgreSQL whether that still holds.
 """
+
+RUN = 128
+"""So many jobs that a process makes one after the other lie in one shard, and the next ones in the next.
+
+A statement that writes into a partition opens its indexes and reads its conditions first, 0.2 ms a shard: 22 jobs of
+all shards took 5.1 ms to store, 22 of one take 1.8 (100: 9.4 and 4.7), and one claim finds them all.
+"""
+_made = count(randrange(RUN * len(SHARDS)))  # noqa: S311 - processes begin in different shards
 
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 
@@ -43,8 +52,9 @@ def least_id(instant: datetime) -> UUID:
 
 
 def new_job_id(unix_microseconds: int) -> JobId:
-    """Make the id of a job created at this instant."""
-    return JobId(uuid7(unix_microseconds))
+    """Make the id of a job created at this instant; those that are made one after the other lie together (`RUN`)."""
+    shard = next(_made) // RUN % len(SHARDS)
+    return JobId(uuid7(unix_microseconds, last_byte=getrandbits(4) << 4 | shard))
 
 
 def new_execution_id(job_id: UUID, unix_microseconds: int) -> ExecutionId:

@@ -118,13 +118,7 @@ def compose_worker(
         on_free=lambda: worker.on_free(),  # noqa: PLW0108
         on_settle=lambda: worker.on_ended(),  # noqa: PLW0108
     )
-    timers = Timers(
-        executions=stores.executions,
-        clock=own.clock,
-        fire=pool.start,
-        lost=leases.drop,
-        cancelled=pool.drop_cancelled,
-    )
+    timers = _timers(own, stores, pool=pool, leases=leases)
     claimer = _claimer(
         settings,
         own,
@@ -155,6 +149,16 @@ def compose_worker(
         hurry=own.hurry,
     )
     return worker
+
+
+def _timers(own: Process, stores: Stores, *, pool: WorkerPool, leases: LeaseKeeper) -> Timers:
+    return Timers(
+        executions=stores.executions,
+        clock=own.clock,
+        fire=pool.start,
+        lost=leases.drop,
+        cancelled=pool.drop_cancelled,
+    )
 
 
 def _followers(

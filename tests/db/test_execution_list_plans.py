@@ -18,6 +18,8 @@ LOOKED_AT = 400
 MOST_ROWS = 250
 A_DAY = 1_500
 """Rows of a partition here: a good part of one is quicker read whole. All of them are 40,000."""
+FEW_BLOCKS = 16
+"""A partition of no more is quicker read whole, too: here, late in the day, the rest of today."""
 
 
 async def test_lists_and_counts_read_what_they_show_or_a_bounded_number_of_rows(
@@ -62,8 +64,17 @@ async def test_lists_and_counts_read_what_they_show_or_a_bounded_number_of_rows(
             with subtests.test(name):
                 plan = await _plan(pool, engine, statement)
                 most = MOST_ROWS if name in by_index else LOOKED_AT + A_DAY
-                assert max(_passed(node) for node in _nodes(plan)) <= most
-                assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= 4 * most
+                assert max(_passed(node) for node in _nodes(plan) if not _reads_a_small_table(node)) <= most
+                assert _blocks(plan) <= 4 * most
+
+
+def _reads_a_small_table(node: Node) -> bool:
+    return node["Node Type"] == "Seq Scan" and _blocks(node) <= FEW_BLOCKS
+
+
+def _blocks(node: Node) -> int:
+    read: int = node["Shared Hit Blocks"] + node["Shared Read Blocks"]
+    return read
 
 
 def _passed(node: Node) -> float:

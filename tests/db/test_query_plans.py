@@ -16,7 +16,7 @@ from app.db.queries import load
 from app.db.reads.executions import ExecutionFilters, list_statement
 from app.db.reads.paging import Window
 from app.domain.cursors import read_cursor, write_cursor
-from app.domain.ids import SHARDS, new_job_id, uuid7
+from app.domain.ids import SHARDS, uuid7
 from app.domain.statuses import Status
 from app.worker.marks import START
 from tests.factories import FAILURE, execution_row, finished_row, insert, job_row, make_task, now_of
@@ -199,7 +199,7 @@ async def _fill_live(pool: Pool, *, shards: int) -> datetime:
 
 async def _fill_lists(pool: Pool, now: datetime) -> UUID:
     """Fill the live table and two weeks of history: half of the rows are one job's and ada's, some have failed."""
-    busy, others = new_job_id(0), [new_job_id(i) for i in range(100)]
+    busy, others = uuid7(0), [uuid7(i) for i in range(100)]
     await insert(pool, "jobs", [job_row(now, job_id=job_id) for job_id in (busy, *others)])
     await make_task(pool)
 

@@ -3,12 +3,13 @@
 import random
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import pairwise
 from uuid import RFC_4122, UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.ids import SHARDS, new_execution_id, new_job_id, shard_of, uuid7
+from app.domain.ids import RUN, SHARDS, new_execution_id, new_job_id, shard_of, uuid7
 
 MICROSECONDS = st.integers(0, int(datetime(9999, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000)
 IDS = st.integers(0, 2**128 - 1).map(lambda number: UUID(int=number))
@@ -58,3 +59,10 @@ def test_jobs_spread_evenly_over_16_shards() -> None:
     assert set(counts) == set(SHARDS)
     assert len(SHARDS) == len(set(SHARDS)) == 16
     assert all(800 < count < 1200 for count in counts.values())  # 6 standard deviations around 1,000
+
+
+def test_jobs_that_are_made_one_after_the_other_lie_together() -> None:
+    shards = [shard_of(new_job_id(0)) for _ in range(RUN * len(SHARDS))]
+
+    assert sum(before != after for before, after in pairwise(shards)) <= len(SHARDS)
+    assert set(Counter(shards).values()) == {RUN}
