@@ -21,6 +21,8 @@ from app.startup import CannotStart
 from app.supervisor import Supervisor, stop_signals
 
 DATABASE_WATCH_SECONDS = 1.0
+CLOSER_LOOK_EACH = 60
+"""Looks at the database after which its process is looked up anew and old logs are dropped."""
 WORKER_CONNECTIONS, API_CONNECTIONS, MAINTENANCE_CONNECTIONS = 5, 13, 5
 """What one process opens at most, without `transaction_connections`."""
 LONE_CONNECTIONS = 16
@@ -76,17 +78,29 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
 async def _supervise(
     settings: Settings, *, embedded: EmbeddedPostgres | None, on_ready: Callable[[], None]
 ) -> None:
-    async def keep_database_running() -> bool:
-        if embedded:
-            await asyncio.to_thread(embedded.keep_running)
-        return False
-
-    watch = Loop("database-watch", keep_database_running, interval_seconds=DATABASE_WATCH_SECONDS)
-    watch.start()
+    watch = _DatabaseWatch(embedded) if embedded else None
+    watching = [Loop("database-watch", watch.tick, interval_seconds=DATABASE_WATCH_SECONDS)] if watch else []
+    for loop in watching:
+        loop.start()
     try:
         await Supervisor(settings).run(on_ready=on_ready)
     finally:
-        await watch.stop()
+        for loop in watching:
+            await loop.stop()
+
+
+class _DatabaseWatch:
+    """One `tick`: start the embedded server again if it has died; now and then look closer."""
+
+    def __init__(self, embedded: EmbeddedPostgres) -> None:
+        self._embedded = embedded
+        self._looks = 0
+
+    async def tick(self) -> bool:
+        self._looks += 1
+        if self._looks % CLOSER_LOOK_EACH == 0 or not self._embedded.still_runs():
+            await asyncio.to_thread(self._embedded.keep_running)
+        return False
 
 
 def _announce(settings: Settings, prepared: Bootstrap, *, is_embedded: bool) -> None:

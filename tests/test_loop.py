@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import selectors
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+import app.loop as loop_module
 from app.loop import Loop
 
 LONG = 3600.0
@@ -83,14 +86,53 @@ def test_goes_on_at_once_while_there_is_work_and_waits_when_there_is_none() -> N
     in_virtual_time(main)
 
 
-def test_processes_that_start_together_drift_apart() -> None:
+@pytest.mark.parametrize("phase_seconds", [0.0, 0.1, 0.45, 0.899])
+def test_loops_of_a_process_turn_together_on_its_beat(
+    monkeypatch: pytest.MonkeyPatch, phase_seconds: float
+) -> None:
+    monkeypatch.setattr(loop_module, "_phase_seconds", phase_seconds)
+
+    async def main() -> None:
+        every = {seconds: Ticks(*[IDLE] * 20) for seconds in (0.9, 1.0, 1.8)}
+        loops = [Loop("test", ticks, interval_seconds=seconds) for seconds, ticks in every.items()]
+        for loop in loops:
+            loop.start()
+            await asyncio.sleep(0.2)
+        await every[1.8].all_done.wait()
+        for loop in loops:
+            await loop.stop()
+        for seconds, ticks in every.items():
+            assert 0 < ticks.waits[0] <= 1.1 * seconds
+            assert ticks.waits[1:19] == pytest.approx([round(seconds / 0.9) * 0.9] * 18)
+        begun = {
+            round((at - phase_seconds) / 0.9, 6) % 1 for ticks in every.values() for at in ticks.times[1:20]
+        }
+        assert begun <= {0.0, 0.000001, 0.999999}
+
+    in_virtual_time(main)
+
+
+def test_processes_that_start_together_keep_apart() -> None:
+    phases = {
+        subprocess.run(
+            [sys.executable, "-c", "from app import loop; print(loop._phase_seconds)"],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for _ in range(3)
+    }
+    assert len(phases) == 3
+
+
+def test_loops_that_turn_more_often_than_the_beat_wait_give_or_take() -> None:
     async def main() -> None:
         ticks = Ticks(*[IDLE] * 20)
-        loop = Loop("test", ticks, interval_seconds=5)
+        loop = Loop("test", ticks, interval_seconds=0.5)
         loop.start()
         await ticks.all_done.wait()
         await loop.stop()
         assert len(set(ticks.waits)) > 1
+        assert within_jitter(ticks.waits, [0.5] * 19)
 
     in_virtual_time(main)
 
@@ -124,11 +166,11 @@ def test_failures_are_logged_and_wait_longer_each_time_up_to_a_bound(
 ) -> None:
     async def main() -> None:
         ticks = Ticks(*[BROKEN] * 7, IDLE, BROKEN, IDLE)
-        loop = Loop("reaper", ticks, interval_seconds=1, max_backoff_seconds=5)
+        loop = Loop("reaper", ticks, interval_seconds=0.5, max_backoff_seconds=5)
         loop.start()
         await ticks.all_done.wait()
         await loop.stop()
-        assert within_jitter(ticks.waits, [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 1, 0.2])
+        assert within_jitter(ticks.waits, [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 0.5, 0.2])
 
     with caplog.at_level(logging.ERROR):
         in_virtual_time(main)

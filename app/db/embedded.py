@@ -56,8 +56,13 @@ class EmbeddedPostgres:
                 f"{self._data_dir} cannot be used: {error}; set ONTHEDOT_DATA_DIR to a folder of your own"
             ) from error
 
+    def still_runs(self) -> bool:
+        """Tell whether the server lives, without a look around: who is told no calls `keep_running`."""
+        return self._postmaster is None or self._postmaster.still_runs()
+
     def keep_running(self) -> None:
-        """Start the server again if it has died. To be called now and then between `start` and `stop`."""
+        """Start the server again if it has died, and drop old logs. To be called now and then between `start` and
+        `stop`."""
         if self._postmaster is None:
             return
         if not self._postmaster.is_running():

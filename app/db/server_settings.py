@@ -16,6 +16,9 @@ def default_settings(*, max_connections: int) -> dict[str, str]:
         # Rare checkpoints: after each, the first change of a page writes the whole page to the log.
         "max_wal_size": "4GB",
         "checkpoint_timeout": "15min",
+        # It looks five times a second by itself, also where nobody works; so it does as much in one look.
+        "bgwriter_delay": "1s",
+        "bgwriter_lru_maxpages": "500",
         "jit": "off",  # every statement of ours is shorter than its compilation
         "timezone": "UTC",
         "log_timezone": "UTC",

@@ -1,6 +1,7 @@
 """Finds ready work and claims it, for as long as there is room."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -24,6 +25,8 @@ from app.worker.pool import WorkerPool
 from app.worker.timers import Timers
 
 QUEUES_EVERY_SECONDS = 1.0
+QUEUES_WHEN_IDLE_EVERY_SECONDS = 10.0
+"""How often queues are read anew by a worker that runs nothing, knows of no work, and passes over no queue."""
 A_LITTLE = 8
 """New executions that one worker begins by itself; of more the others are told, too."""
 
@@ -69,7 +72,7 @@ class Claimer:
         self._queues = queues
         self._lease_seconds = lease_seconds
         self._lookahead_seconds = lookahead_seconds
-        self._next_refresh = 0.0
+        self._refreshed_at = -math.inf
         self._looked_at = 0.0
         self._busy = False
         self._order = ClaimOrder(first_shard=worker_id.int % len(SHARDS))
@@ -154,6 +157,7 @@ class Claimer:
             self._know(place)
         self._busy = bool(found)
         self._looked_at = time.monotonic()
+        await self._refresh()
 
     async def _claim(self, turn: Turn) -> int:
         """Claim at one place; return how many."""
@@ -239,7 +243,10 @@ class Claimer:
         self._pool.start(claim for claim in claims if claim.status == Status.RUNNING)
 
     async def _refresh(self) -> None:
+        """Read the queues anew where they are older than they may be for what there is to do."""
+        is_idle = not (self._known or len(self._pool) or self._catalog.has_paused)
+        may_be_old_seconds = QUEUES_WHEN_IDLE_EVERY_SECONDS if is_idle else QUEUES_EVERY_SECONDS
         now = time.monotonic()
-        if now >= self._next_refresh:
+        if now - self._refreshed_at >= may_be_old_seconds:
             await self._catalog.refresh_queues()
-            self._next_refresh = now + QUEUES_EVERY_SECONDS
+            self._refreshed_at = now

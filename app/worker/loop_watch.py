@@ -6,8 +6,8 @@ import threading
 import traceback
 from collections.abc import Callable
 
-LOOK_EVERY_SECONDS = 1.0
-STILL_LOOKS = 30
+LOOK_EVERY_SECONDS = 3.0
+STILL_LOOKS = 10
 """So many looks in a row that find the loop where it was: it stands still. Looks are counted, not time: a process
 that was frozen has been looked at as little as it has run."""
 

@@ -8,7 +8,7 @@ from benchmarks.bench import Bench, Figure, Size
 
 async def idle(bench: Bench, size: Size) -> list[Figure]:
     """Nothing happens."""
-    await asyncio.sleep(5)
+    await asyncio.sleep(30)  # what comes with the start is over: plans, the first looks around
     before, began = bench.house.spent(), time.perf_counter()
     await asyncio.sleep(size.seconds)
     share = bench.house.spent().since(before).whole / (time.perf_counter() - began)

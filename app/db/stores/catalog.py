@@ -74,12 +74,17 @@ class Catalog:
                     row["memory_mb"],
                 )
 
+    @property
+    def has_paused(self) -> bool:
+        """Whether a queue is paused."""
+        return any(queue.paused for queue in self.queues.values())
+
     def to_look_at(self, served: tuple[str, ...]) -> list[str] | None:
         """Return the queues in which a look for work makes sense; empty for all, None for none at all.
 
         A paused queue's backlog would be walked through at every look, for nothing.
         """
-        if not any(queue.paused for queue in self.queues.values()):
+        if not self.has_paused:
             return list(served)
         return [
             q.queue for q in self.queues.values() if not q.paused and (not served or q.queue in served)
