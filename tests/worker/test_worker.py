@@ -17,6 +17,7 @@ from app.domain.failures import Category, Failure
 from app.domain.ids import SHARDS
 from app.domain.statuses import Status
 from app.tasks import Context, Handler
+from app.worker import claimer
 from tests.polling import eventually
 from tests.worker.conftest import Bench
 
@@ -514,3 +515,26 @@ async def test_parameters_that_came_by_sql_meet_the_schema_before_they_run(bench
     assert done[0].result == {"n": 1}
     assert done[1].error is not None
     assert (done[1].error.category, done[1].attempt_number) == ("configuration_error", 1)
+
+
+async def test_who_was_idle_reads_the_queues_again_before_it_claims_what_it_finds(
+    bench: Bench, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claimer, "QUEUES_EVERY_SECONDS", 0.0)
+    release = asyncio.Event()
+
+    async def wait(ctx: Context) -> None:  # noqa: ARG001 - as handlers are called
+        await release.wait()
+
+    register["wait"] = wait
+    await bench.start_worker()
+    await bench.ended(await bench.job(await bench.task("builtin:noop")))
+    await bench.pool.execute("UPDATE onthedot.queues SET lease_seconds = 7 WHERE queue = 'general'")
+    execution_id = await bench.job(await bench.task("python:wait"))
+    await bench.in_status(execution_id, "RUNNING")
+
+    leased = await bench.pool.fetchval(
+        "SELECT extract(epoch FROM lease_expires_at - claimed_at)::float8 FROM onthedot.executions"
+    )
+    release.set()
+    assert leased == 7
