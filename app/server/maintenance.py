@@ -49,7 +49,9 @@ ZONE_RULES_EVERY_SECONDS = 60.0
 
 async def run_maintenance(settings: Settings) -> None:
     """Materialise, reap, expire, resume, count, keep partitions and delete what is old until SIGTERM."""
-    async with process(settings, "maintenance", connections=MAINTENANCE_CONNECTIONS) as own:
+    async with process(
+        settings, "maintenance", connections=MAINTENANCE_CONNECTIONS, by_index_only=True
+    ) as own:
         engine = open_engine(
             own.dsn,
             size=1,

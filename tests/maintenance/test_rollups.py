@@ -1,12 +1,15 @@
 """What ended is counted once, a moment later, whoever counts and however often."""
 
 import asyncio
+import json
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from app.db.pools import Pool
+from app.db.queries import load
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
 from app.maintenance.rollups import BEHIND_SECONDS, GAP_SECONDS, Rollups
@@ -105,6 +108,24 @@ async def test_long_spans_are_counted_piece_by_piece(pool: Pool, rollups: Rollup
     assert (first, until, caught_up, await rollups.tick()) == (True, True, True, False)
 
 
+async def test_the_day_is_not_read_again_for_the_last_seconds_of_it(pool: Pool) -> None:
+    """Also where the day is so young that nobody knows yet how much is in it."""
+    now = await now_of(pool)
+    rows = (finished_row(now, ended_seconds_ago=60 + i / 20, queue="general") for i in range(4000))
+    await insert(pool, "execution_history", rows)
+    await pool.execute("UPDATE onthedot.rollup_state SET rolled_until = $1", now - timedelta(seconds=62))
+    explained = await pool.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {load('roll_up')}", 60.0, BEHIND_SECONDS)
+    plan = json.loads(explained)[0]["Plan"]
+    read = [
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in _nodes(plan)
+        if node.get("Relation Name", "").startswith("execution_history")
+    ]
+
+    assert sum(read) == 41
+    assert await _counted(pool) == 41
+
+
 async def test_after_a_gap_of_its_own_it_lets_those_that_come_back_write_first(pool: Pool) -> None:
     await _begin(pool, minutes_ago=1)
     await make_finished(pool, ended_seconds_ago=30)
@@ -133,6 +154,12 @@ async def test_counts_that_nobody_looks_at_go(pool: Pool) -> None:
     left = await pool.fetch("SELECT grain_seconds FROM onthedot.rollups ORDER BY 1, bucket DESC")
 
     assert (deleted, [row[0] for row in left]) == (2, [60, 900, 900])
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
 
 
 async def _begin(pool: Pool, *, minutes_ago: int) -> datetime:

@@ -1,6 +1,7 @@
 -- roll_up: count what ended since the last time into rollups, once; other processes that do the same are passed over.
 -- $1 longest span to count in seconds (float8), $2 how far to stay behind the present in seconds (float8)
--- index: history_queue (queue, completed_at), one range a queue, in the days of the span only
+-- index: history_queue (queue, completed_at), one range a queue, in the days of the span only. Scalar queries and OFFSET 0:
+-- joined with `state`, the whole day of each queue was read for the last five seconds of it.
 -- Returns until when is counted and whether there is more; no row: another process is at it.
 WITH state AS MATERIALIZED (
     SELECT rolled_until AS since,
@@ -12,12 +13,13 @@ WITH state AS MATERIALIZED (
            count(*) FILTER (WHERE h.disposition = 'late') AS late, coalesce(sum(h.lateness_ms), 0) AS lateness_ms_sum,
            max(h.lateness_ms) AS lateness_ms_max,
            coalesce(1000 * extract(epoch FROM sum(h.completed_at - h.started_at)), 0)::float8 AS run_ms_sum
-      FROM state
-     CROSS JOIN onthedot.queues AS q
+      FROM onthedot.queues AS q
      CROSS JOIN LATERAL (
            SELECT completed_at, started_at, queue, task_id, status, disposition, lateness_ms
              FROM onthedot.execution_history AS h
-            WHERE h.queue = q.queue AND h.completed_at >= state.since AND h.completed_at < state.until) AS h
+            WHERE h.queue = q.queue
+              AND h.completed_at >= (SELECT since FROM state) AND h.completed_at < (SELECT until FROM state)
+           OFFSET 0) AS h
      GROUP BY 1, 2, 3, 4
 ), counted AS (
     INSERT INTO onthedot.rollups AS r
