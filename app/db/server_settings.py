@@ -19,6 +19,8 @@ def default_settings(*, max_connections: int) -> dict[str, str]:
         # It looks five times a second by itself, also where nobody works; so it does as much in one look.
         "bgwriter_delay": "1s",
         "bgwriter_lru_maxpages": "500",
+        # Each round is due to all partitions at once: a minute's worth of it held up what was due by a second.
+        "autovacuum_naptime": "10s",
         "jit": "off",  # every statement of ours is shorter than its compilation
         "timezone": "UTC",
         "log_timezone": "UTC",

@@ -22,14 +22,16 @@ class Status(StrEnum):
     """Never ran, for the reason its disposition gives."""
 
 
-LIVE = (Status.BLOCKED, Status.PENDING, Status.SCHEDULED, Status.RUNNING, Status.RETRYING)
+WAITING = (Status.BLOCKED, Status.PENDING, Status.RETRYING)
+"""Statuses of what nobody has leased."""
+LEASED = (Status.SCHEDULED, Status.RUNNING)
+"""Statuses under a worker's lease."""
+LIVE = WAITING + LEASED
 """Statuses of rows in `executions`."""
 FINAL = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.SKIPPED)
 """Statuses of rows in `execution_history`."""
 READY = (Status.PENDING, Status.RETRYING)
 """Statuses that a worker may claim once `due_at` has come."""
-LEASED = (Status.SCHEDULED, Status.RUNNING)
-"""Statuses under a worker's lease."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.BLOCKED: frozenset({Status.PENDING, Status.SKIPPED, Status.CANCELLED}),

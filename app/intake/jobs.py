@@ -151,7 +151,15 @@ class JobIntake:
     ) -> Submitted | StoredAnswer | None:
         """Store a batch as `_store` does; if `partial`, without what a quota has no room for."""
         while wanted.jobs and wanted.batch_id:
-            batch = NewBatch(wanted.batch_id, by.user_id, len(wanted.jobs), self._clock.now())
+            ids = [job.job_id for job in wanted.jobs]
+            batch = NewBatch(
+                wanted.batch_id,
+                by.user_id,
+                len(ids),
+                self._clock.now(),
+                first_job_id=min(ids),
+                last_job_id=max(ids),
+            )
             try:
                 return await self._store(wanted, batch, kept, by=by)
             except QuotaExceeded as over:

@@ -1,5 +1,6 @@
 """`/jobs/batch`: many jobs in one transaction, all or none, or those that are right."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -49,6 +50,16 @@ async def test_a_batch_creates_its_jobs_in_their_order(site: Site) -> None:
     assert progress["total"] == 6
     assert progress["by_status"] == {"PENDING": 5}
     assert progress["completed_at"] is None
+
+
+async def test_each_of_batches_that_come_together_counts_its_own(site: Site) -> None:
+    await make_task(site)
+    sizes = [1, 2, 3, 50, 4, 5]
+    answers = await asyncio.gather(*(site.post("/jobs/batch", {"jobs": [JOB] * size}) for size in sizes))
+    ids = [answer.json()["batch_id"] for answer in answers]
+    counted = [(await site.get(f"/batches/{batch_id}")).json() for batch_id in ids]
+
+    assert [(one["total"], one["by_status"]) for one in counted] == [(n, {"PENDING": n}) for n in sizes]
 
 
 @pytest.mark.parametrize(("job", "code", "pointer"), BAD)

@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.db.engine import open_engine
 from app.db.migrate import migrate
-from app.db.partitions import DAILY
+from app.db.partitions import DAILY, INSERTED_ONLY
 from app.db.partitions_ahead import DAYS_AHEAD
 from app.db.pools import Connection as DirectConnection
 from app.db.pools import Pool, connect
 from app.db.tables import metadata
+from app.domain.ids import uuid7
+from app.paths import MIGRATIONS_DIR
 from tests.databases import Databases
 from tests.polling import eventually
 
@@ -81,6 +86,52 @@ async def test_each_day_of_the_coming_two_weeks_has_its_partitions(pool: Pool) -
         ]
 
 
+async def test_every_partition_is_tuned_as_its_table_is(pool: Pool) -> None:
+    differing = await pool.fetch("""
+        SELECT leaf.relid, one.attname
+          FROM pg_partition_tree('onthedot.execution_history') AS leaf
+          JOIN pg_attribute AS one ON one.attrelid = leaf.relid AND one.attnum > 0
+          JOIN pg_attribute AS whole ON whole.attrelid = leaf.parentrelid AND whole.attname = one.attname
+         WHERE whole.attstattarget IS DISTINCT FROM one.attstattarget
+    """)
+    options = await pool.fetch("""
+        SELECT DISTINCT regexp_replace(relname, '_p?[0-9]+$', ''), array_to_string(reloptions, ' ')
+          FROM pg_class
+         WHERE relispartition AND relkind = 'r' AND relname ~ '^(jobs|executions|execution_history)_'
+         ORDER BY 1
+    """)
+    added_only = INSERTED_ONLY.replace(" = ", "=").replace(", ", " ")
+
+    assert differing == []
+    assert [tuple(row) for row in options] == [
+        ("execution_history", added_only),
+        (
+            "executions",
+            "autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_threshold=1000 autovacuum_vacuum_cost_delay=0"
+            " autovacuum_analyze_scale_factor=0.05 vacuum_truncate=false",
+        ),
+        ("jobs", added_only),
+    ]
+
+
+async def test_batches_from_before_find_their_jobs(empty_dsn: str) -> None:
+    """A batch that is stored before its range of ids is known gets one from its own id and its age."""
+    await _migrate_to(empty_dsn, "0014")
+    connection = await connect(empty_dsn, application_name="test")
+    await connection.execute(
+        "INSERT INTO onthedot.batches (batch_id, user_id, total, created_at) VALUES ($1, 'ada', 2, $2)",
+        uuid7(1_700_000_000_000_000),
+        datetime.fromtimestamp(1_700_000_002, UTC),
+    )
+    await migrate(empty_dsn)
+    within = "SELECT $1 BETWEEN first_job_id AND last_job_id FROM onthedot.batches"
+    instants = [1_699_999_999_999_000, 1_700_000_000_000_500, 1_700_000_001_900_000, 1_700_000_063_000_000]
+    found = [await connection.fetchval(within, uuid7(instant)) for instant in instants]
+    await connection.close()
+
+    assert found == [False, True, True, False]
+
+
 async def test_migrators_that_start_together_make_one_house(empty_dsn: str) -> None:
     await asyncio.gather(*(migrate(empty_dsn) for _ in range(5)))
 
@@ -117,6 +168,22 @@ async def test_a_migration_killed_on_the_way_is_completed_by_the_next(empty_dsn:
     daily = [row["relname"] for row in rows if row["relpartbound"] and row["relname"].startswith(DAILY)]
     assert {"jobs", "executions_p15"} < {row["relname"] for row in rows}
     assert len(daily) == len(DAILY) * (DAYS_AHEAD + 2)
+
+
+async def _migrate_to(dsn: str, revision: str) -> None:
+    """Migrate as a version did whose last migration was this one."""
+
+    def run(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS_DIR).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    engine = open_engine(dsn, size=1, application_name="onthedot migrate")
+    async with engine.connect() as connection:
+        await connection.run_sync(run)
+        await connection.commit()
+    await engine.dispose()
 
 
 async def _kill_waiting_migration(connection: DirectConnection) -> bool:

@@ -72,7 +72,11 @@ def desk(pool: Pool, clock: DatabaseClock) -> Desk:
 
 def submission(*jobs: NewJob) -> Submission:
     """Return what one request wants stored; several jobs are a batch."""
-    batch = NewBatch(uuid4(), "ada", len(jobs), jobs[0].created_at) if len(jobs) > 1 else None
+    batch = (
+        NewBatch(uuid4(), "ada", len(jobs), jobs[0].created_at, jobs[0].job_id, jobs[-1].job_id)
+        if len(jobs) > 1
+        else None
+    )
     return Submission(jobs=list(jobs), actor=ADA, batch=batch)
 
 

@@ -167,7 +167,8 @@ async def test_one_process_drops_at_a_time(pool: Pool, reader: Connection) -> No
     assert len(await drop_old_partitions(pool, days=DAYS)) == len(DAILY)
 
     settings = await pool.fetch(
-        "SELECT current_setting('lock_timeout'), count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        "SELECT current_setting('lock_timeout'), count(*) FROM pg_locks AS l"
+        "  JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() WHERE locktype = 'advisory'"
     )
     assert [tuple(row) for row in settings] == [("0", 0)]
 
@@ -397,7 +398,8 @@ def _keys(now: datetime, *, hours_ago: Iterable[int]) -> Iterable[dict[str, Any]
 
 def _batches(now: datetime, days_ago: Mapping[UUID, int]) -> Iterable[dict[str, Any]]:
     for batch_id, days in days_ago.items():
-        yield {"batch_id": batch_id, "user_id": "ada", "total": 1, "created_at": now - timedelta(days=days)}
+        row = {"batch_id": batch_id, "user_id": "ada", "total": 1, "created_at": now - timedelta(days=days)}
+        yield row | {"first_job_id": UUID(int=0), "last_job_id": UUID(int=2**128 - 1)}
 
 
 async def _count(pool: Pool, table: str) -> int:

@@ -1,7 +1,7 @@
 -- limit_waiting: have live executions of one shard come under a limit that is new. Returns how many are yet to be told: others
 -- have locked them, such as a claim that is under way; waiting for one while others are locked here could be a circle.
 -- $1 whose limit: user, queue or task (text), $2 their id (text), $3 shard (int2)
--- No index but for users (executions_user): a look at every live row of the shard, for a change that is rare.
+-- No index: a look at every live row of the shard, for a change that is rare.
 -- What was leased ahead is taken back, to be claimed beside the limit; what runs goes on, and counts (count_running.sql).
 WITH unaware AS MATERIALIZED (
     SELECT e.execution_id

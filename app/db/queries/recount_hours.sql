@@ -1,13 +1,17 @@
 -- recount_hours: count what this hour has created for a user who gets a quota, and what is planned for it and later ones.
 -- $1 user_id (text), $2 the least id that something created in this hour may have (uuid)
--- index: executions_user and history_user (user_id, …): all that is live, and what has ended lately. It is rare, and runs
--- while nobody else creates anything (db/job_creation.py).
+-- index: executions_user and history_user (user_id, …): all that waits, and what has ended lately; executions_lease, all that
+-- is leased. It is rare, and runs while nobody else creates anything (db/job_creation.py).
 -- Instants of schedules count in the hour in which they lie, everything else in the one in which it was asked for, which
 -- its id tells.
 WITH made AS MATERIALIZED (
     SELECT shard, job_id, execution_id, scheduled_time, run_key
       FROM onthedot.executions
-     WHERE user_id = $1
+     WHERE user_id = $1 AND status IN ('BLOCKED', 'PENDING', 'RETRYING')
+    UNION ALL
+    SELECT shard, job_id, execution_id, scheduled_time, run_key
+      FROM onthedot.executions
+     WHERE user_id = $1 AND status IN ('SCHEDULED', 'RUNNING')
     UNION ALL
     SELECT shard, job_id, execution_id, scheduled_time, run_key
       FROM onthedot.execution_history

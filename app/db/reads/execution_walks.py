@@ -4,7 +4,7 @@ Over millions of rows a filter is cheap where an index has the rows in the order
 looked at row by row, and then the list looks through so many rows at a time and says so.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import ColumnElement, Table, and_, case, func, literal_column, or_
 
-from app.db.tables import execution_history, executions
+from app.db.tables import IS_LEASED, IS_WAITING, execution_history, executions
 from app.domain.ids import shard_of
-from app.domain.statuses import FINAL, LIVE, Disposition, Status
+from app.domain.statuses import FINAL, LEASED, LIVE, WAITING, Disposition, Status
 
 DEFAULT_DELAY_MS = 2_000
 """Where a queue promises nothing else."""
@@ -54,20 +54,31 @@ def walks_of(filters: ListFilters, delays: Delays) -> list[Walk]:
 
 
 def _live_walks(filters: ListFilters, delays: Delays) -> Iterator[Walk]:
+    """Return a way for each index: what nobody has leased lies in the order of the list, what is leased is sorted."""
     statuses = filters.statuses & set(LIVE)
     if not statuses:
         return
-    c = executions.c
     along, only = _shared(executions, filters)
     if not filters.include_future:
-        along.append(c.scheduled_time <= func.now())
-    if len(statuses) == 1:
-        along.append(c.status == _fixed(*statuses))
-    elif len(statuses) < len(LIVE):
-        only.append(c.status.in_([_fixed(status) for status in sorted(statuses)]))
+        along.append(executions.c.scheduled_time <= func.now())
     if filters.late:
         only.append(_is_late_now(delays))
-    yield Walk(executions, along, only)
+    if filters.job_id is not None:
+        yield _narrowed(Walk(executions, along, only), statuses, LIVE)
+        return
+    for half, is_half in ((WAITING, IS_WAITING), (LEASED, IS_LEASED)):
+        if its := statuses & set(half):
+            yield _narrowed(Walk(executions, [*along, is_half], only), its, half)
+
+
+def _narrowed(walk: Walk, statuses: Collection[Status], passed: Collection[Status]) -> Walk:
+    """Return a way on which some of the statuses are shown that it passes."""
+    status, shown = walk.table.c.status, sorted(statuses)
+    if len(shown) == len(passed):
+        return walk
+    if len(shown) == 1:
+        return Walk(walk.table, [*walk.along, status == _fixed(*shown)], walk.only)
+    return Walk(walk.table, walk.along, [*walk.only, status.in_([_fixed(one) for one in shown])])
 
 
 def _history_walks(filters: ListFilters, delays: Delays) -> Iterator[Walk]:

@@ -27,13 +27,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.acting import reading
 from app.db.reads.paging import Page, Window, older_than
-from app.db.tables import execution_history, executions, jobs, tasks
+from app.db.tables import IS_LEASED, IS_WAITING, execution_history, executions, jobs, tasks
 from app.db.tables.metadata import timestamptz
 from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
-from app.domain.statuses import FINAL, LIVE, Disposition, Status, Trigger
+from app.domain.statuses import FINAL, LEASED, WAITING, Disposition, Status, Trigger
 from app.domain.workflows.run_keys import round_of
 
 
@@ -151,25 +151,27 @@ class ExecutionReads:
 
 
 def list_statement(filters: ExecutionFilters, window: Window) -> Select[Any]:
-    """Return the statement of one page: the newest of each half, in the order of its indexes, merged, then named.
+    """Return the statement of a page: of each part the newest by its index, merged and named.
 
-    Each half has a limit of its own: without it the planner sorts both whole (20,000 rows: 24 ms, so 0.7 ms).
+    Each part has a limit of its own: without it the planner sorts all of them (20,000 rows: 24 ms, so 0.7 ms).
+    What is leased is in no such order, but is no more than the workers carry.
     """
-    halves = [
-        _newest(half.where(*_conditions(table, filters), *_page_after(table, window)), window)
-        for table, half in ((executions, _live()), (execution_history, _finished()))
-        if filters.status is None or filters.status in _STATUSES[table.name]
+    parts = [
+        _newest(part.where(*_conditions(table, filters), *_page_after(table, window)), window)
+        for table, part, statuses in (
+            (executions, _live().where(IS_WAITING), WAITING),
+            (executions, _live().where(IS_LEASED), LEASED),
+            (execution_history, _finished(), FINAL),
+        )
+        if filters.status is None or filters.status in statuses
     ]
-    merged = union_all(*halves).subquery()
+    merged = union_all(*parts).subquery()
     return _with_names(_newest(select(merged), window))
 
 
 def _newest(rows: Select[Any], window: Window) -> Select[Any]:
     columns = rows.selected_columns
     return rows.order_by(columns.scheduled_time.desc(), columns.execution_id.desc()).limit(window.limit + 1)
-
-
-_STATUSES = {"executions": LIVE, "execution_history": FINAL}
 
 
 def _live() -> Select[Any]:

@@ -41,6 +41,9 @@ class NewBatch(msgspec.Struct, frozen=True):
     user_id: str
     total: int
     created_at: datetime
+    first_job_id: UUID
+    last_job_id: UUID
+    """The least and the greatest id of its jobs: made one after the other, they lie together."""
 
 
 class Existing(msgspec.Struct, frozen=True):

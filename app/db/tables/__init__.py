@@ -10,7 +10,15 @@ from app.db.tables.definitions import (
     unique_keys,
     zone_aliases,
 )
-from app.db.tables.executions import attempts, effects, execution_history, execution_logs, executions
+from app.db.tables.executions import (
+    IS_LEASED,
+    IS_WAITING,
+    attempts,
+    effects,
+    execution_history,
+    execution_logs,
+    executions,
+)
 from app.db.tables.limits import limit_holders, new_limits, rate_buckets
 from app.db.tables.machinery import idempotency_keys, rollup_state, rollups, workers, zone_rules
 from app.db.tables.metadata import metadata
@@ -18,6 +26,8 @@ from app.db.tables.people import api_keys, hourly_counts, login_tokens, sessions
 from app.db.tables.workflows import workflow_definitions, workflow_run_steps, workflow_runs
 
 __all__ = [
+    "IS_LEASED",
+    "IS_WAITING",
     "api_keys",
     "attempts",
     "audit_log",

@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
     Index,
     Integer,
@@ -12,12 +13,17 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    literal_column,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.tables.metadata import metadata, timestamptz
 
+IS_WAITING: ColumnElement[bool] = literal_column("status IN ('BLOCKED', 'PENDING', 'RETRYING')")
+"""Live executions that nobody has leased. As indexes say it: they are found by that."""
+IS_LEASED: ColumnElement[bool] = literal_column("status IN ('SCHEDULED', 'RUNNING')")
+"""The others: no more than the workers carry."""
 _READY = text("status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2")
 _IS_STEP = text("trigger = 'workflow'")
 _RUN_KEY = text('run_key COLLATE "C"')
@@ -72,17 +78,14 @@ executions = Table(
     ),
     Index("executions_lanes", "queue", "priority", "user_id", text(_LANE), "due_at", postgresql_where=_READY),
     Index("executions_suspects", "due_at", postgresql_where=text("worker_deaths >= 2")),
-    Index(
-        "executions_lease", "lease_expires_at", postgresql_where=text("status IN ('SCHEDULED', 'RUNNING')")
-    ),
+    Index("executions_lease", "lease_expires_at", postgresql_where=IS_LEASED),
     Index("executions_cancelling", "worker_id", postgresql_where=text("cancel_requested_at IS NOT NULL")),
     Index(
         "executions_expiring",
         "expires_at",
         postgresql_where=text("expires_at IS NOT NULL AND status IN ('BLOCKED', 'PENDING')"),
     ),
-    Index("executions_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
-    Index("executions_newest", "scheduled_time", "execution_id"),
+    Index("executions_newest", "scheduled_time", "execution_id", postgresql_where=IS_WAITING),
     Index(
         "executions_retrying",
         "scheduled_time",
@@ -91,7 +94,7 @@ executions = Table(
     ),
     Index("executions_blocked", "due_at", "execution_id", postgresql_where=text("status = 'BLOCKED'")),
     Index("executions_step", _RUN_KEY, postgresql_where=_IS_STEP),
-    Index("executions_user", "user_id", "scheduled_time", "execution_id"),
+    Index("executions_user", "user_id", "scheduled_time", "execution_id", postgresql_where=IS_WAITING),
     postgresql_partition_by="HASH (shard)",
 )
 
@@ -168,7 +171,6 @@ execution_history = Table(
         postgresql_where=_NOT_COMPLETED,
     ),
     Index("history_step", _RUN_KEY, postgresql_where=_IS_STEP),
-    Index("history_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     Index(
         "history_not_completed",
         "user_id",
