@@ -3,7 +3,7 @@
 import os
 
 MEGABYTE = 1024 * 1024
-MAX_SHARED_BUFFERS_MB = 256
+MAX_SHARED_BUFFERS_MB = 512
 SHARED_BUFFERS_FRACTION = 8
 """Of the machine's memory, where that is less."""
 

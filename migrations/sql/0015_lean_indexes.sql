@@ -1,14 +1,15 @@
--- Half of what a claim and a settlement wrote were index entries. A batch's executions are found by the ids of its jobs,
+-- Most of what a claim and a settlement wrote were index entries. A batch's executions are found by the ids of its jobs,
 -- which lie together, so that no index has to know the batch.
-ALTER TABLE onthedot.batches ADD COLUMN first_job_id uuid, ADD COLUMN last_job_id uuid;
+-- The defaults: a process of the version before, while it is not replaced yet, leaves them out.
+ALTER TABLE onthedot.batches
+  ADD COLUMN first_job_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+  ADD COLUMN last_job_id uuid NOT NULL DEFAULT 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 ---
 -- Ids sort by time; those of a batch's jobs are made after its own, and before it is stored.
 UPDATE onthedot.batches
    SET first_job_id = (left(batch_id::text, 13) || '-0000-0000-000000000000')::uuid,
        last_job_id = (lpad(to_hex((1000 * extract(epoch FROM created_at + interval '1 min'))::bigint), 12, '0')
                       || repeat('0', 20))::uuid;
----
-ALTER TABLE onthedot.batches ALTER COLUMN first_job_id SET NOT NULL, ALTER COLUMN last_job_id SET NOT NULL;
 ---
 COMMENT ON COLUMN onthedot.batches.first_job_id IS 'Least id of its jobs: those with its batch_id lie between';
 ---
