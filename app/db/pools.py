@@ -51,12 +51,13 @@ async def open_pool(
     `is_reset`: what a session was set to or holds locks on ends when its connection is given back. That costs a round
     trip each time, as much as most statements; our own statements leave nothing behind.
 
-    `by_index_only` is for sessions whose every statement has an index meant for it. A plan made while a table was all
-    but empty reads it from end to end and sorts it, and is kept until the next ANALYZE: once 300,000 rows have come,
-    a look takes 140 ms instead of 0.3. A bitmap reads what has been deleted from the heap each time, and where rows
-    come and go that is most of them: to count what a limit holds took 25 us a key instead of 3. And one plan serves
-    all values: made anew for each shard it takes longer than most of these statements run (a claim 1.0 ms instead of
-    0.2); the partitions are chosen when it is run.
+    `by_index_only` is for sessions whose statements have indexes meant for them, or look at a whole shard anyway; but
+    not BRIN indexes, which are read as bitmaps. A plan made while a table was all but empty reads it from end to end
+    and sorts it, and is kept until the next ANALYZE: once 300,000 rows have come, a look takes 140 ms instead of
+    0.3. A bitmap reads what has been deleted from the heap each time, and where rows come and go that is most of
+    them: to count what a limit holds took 25 us a key instead of 3. And one plan serves all values: made anew for
+    each shard it takes longer than most of these statements run (a claim 1.0 ms instead of 0.2); the partitions are
+    chosen when it is run.
     """
     settings = _SESSION | {"application_name": application_name}
     if by_index_only:

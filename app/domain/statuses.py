@@ -22,11 +22,11 @@ class Status(StrEnum):
     """Never ran, for the reason its disposition gives."""
 
 
-WAITING = (Status.BLOCKED, Status.PENDING, Status.RETRYING)
+UNLEASED = (Status.BLOCKED, Status.PENDING, Status.RETRYING)
 """Statuses of what nobody has leased."""
 LEASED = (Status.SCHEDULED, Status.RUNNING)
 """Statuses under a worker's lease."""
-LIVE = WAITING + LEASED
+LIVE = UNLEASED + LEASED
 """Statuses of rows in `executions`."""
 FINAL = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.SKIPPED)
 """Statuses of rows in `execution_history`."""

@@ -151,14 +151,8 @@ class JobIntake:
     ) -> Submitted | StoredAnswer | None:
         """Store a batch as `_store` does; if `partial`, without what a quota has no room for."""
         while wanted.jobs and wanted.batch_id:
-            ids = [job.job_id for job in wanted.jobs]
-            batch = NewBatch(
-                wanted.batch_id,
-                by.user_id,
-                len(ids),
-                self._clock.now(),
-                first_job_id=min(ids),
-                last_job_id=max(ids),
+            batch = NewBatch.of(
+                wanted.jobs, batch_id=wanted.batch_id, user_id=by.user_id, created_at=self._clock.now()
             )
             try:
                 return await self._store(wanted, batch, kept, by=by)

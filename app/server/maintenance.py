@@ -73,7 +73,8 @@ async def run_maintenance(settings: Settings) -> None:
         zone_rules = ZoneRules(
             ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan, version=tzdata_version()
         )
-        retention = Retention(own.pool, RetentionStore(own.pool, days=days), days=days)
+        rare = await _pool_of_rare_looks(own)
+        retention = Retention(rare, RetentionStore(rare, days=days), days=days)
         reaper = Reaper(
             executions=executions,
             limits=limits,
@@ -117,6 +118,20 @@ async def run_maintenance(settings: Settings) -> None:
         await own.stop.wait()
         await asyncio.gather(*(loop.stop() for loop in loops))
         await hints.close()
+
+
+async def _pool_of_rare_looks(own: Process) -> Pool:
+    """Return a connection that is there for moments, and plans as it sees fit: what is old is found by BRIN indexes,
+    which are read as bitmaps."""
+    pool = await open_pool(
+        own.dsn,
+        size=1,
+        application_name="onthedot retention",
+        statement_timeout_seconds=STATEMENT_TIMEOUT_SECONDS,
+        on_demand=True,
+    )
+    own.stack.push_async_callback(pool.close)
+    return pool
 
 
 async def _lookout_pool(own: Process) -> Pool:

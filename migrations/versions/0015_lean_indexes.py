@@ -11,6 +11,6 @@ SQL = Path(__file__).parent.parent / "sql" / "0015_lean_indexes.sql"
 
 
 def upgrade() -> None:
-    """Replace indexes; no row changes."""
+    """Replace indexes, tell batches what they began with, and tune vacuum."""
     for statement in SQL.read_text("utf-8").split("\n---\n"):
         op.execute(statement)

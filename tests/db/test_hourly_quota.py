@@ -59,11 +59,8 @@ async def ada(pool: Pool) -> None:
 def submission(*jobs: NewJob) -> Submission:
     """Return what one request wants stored; several jobs are a batch."""
     batch_id = uuid4()
-    batch = (
-        NewBatch(batch_id, "ada", len(jobs), jobs[0].created_at, jobs[0].job_id, jobs[-1].job_id)
-        if len(jobs) > 1
-        else None
-    )
+    new = NewBatch.of(jobs, batch_id=batch_id, user_id="ada", created_at=jobs[0].created_at)
+    batch = new if len(jobs) > 1 else None
     made = [msgspec.structs.replace(job, batch_id=batch_id) for job in jobs] if batch else list(jobs)
     return Submission(jobs=made, actor=Actor("user:ada"), batch=batch)
 

@@ -24,6 +24,7 @@ from app.db.tables import metadata
 from app.domain.ids import uuid7
 from app.paths import MIGRATIONS_DIR
 from tests.databases import Databases
+from tests.factories import now_of
 from tests.polling import eventually
 
 CATALOG = """
@@ -97,14 +98,24 @@ async def test_every_partition_is_tuned_as_its_table_is(pool: Pool) -> None:
     options = await pool.fetch("""
         SELECT DISTINCT regexp_replace(relname, '_p?[0-9]+$', ''), array_to_string(reloptions, ' ')
           FROM pg_class
-         WHERE relispartition AND relkind = 'r' AND relname ~ '^(jobs|executions|execution_history)_'
+         WHERE relispartition AND relkind = 'r'
+           AND relname ~ '^(jobs|executions|execution_history|attempts|execution_logs)_'
          ORDER BY 1
     """)
     added_only = INSERTED_ONLY.replace(" = ", "=").replace(", ", " ")
 
+    unlimited = await pool.fetch("""
+        SELECT attrelid::regclass, attname FROM pg_attribute
+         WHERE attrelid IN ('onthedot.jobs'::regclass, 'onthedot.execution_history'::regclass)
+           AND attnum > 0 AND NOT attisdropped AND coalesce(attstattarget, -1) NOT BETWEEN 0 AND 10
+    """)
+
     assert differing == []
+    assert unlimited == []  # one column is enough for ANALYZE to look at ten times as many rows
     assert [tuple(row) for row in options] == [
+        ("attempts", added_only),
         ("execution_history", added_only),
+        ("execution_logs", added_only),
         (
             "executions",
             "autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_threshold=1000 autovacuum_vacuum_cost_delay=0"
@@ -114,22 +125,37 @@ async def test_every_partition_is_tuned_as_its_table_is(pool: Pool) -> None:
     ]
 
 
-async def test_batches_from_before_find_their_jobs(empty_dsn: str) -> None:
-    """A batch that is stored before its range of ids is known gets one from its own id and its age."""
+async def test_batches_from_before_find_what_they_began_with(empty_dsn: str) -> None:
+    """What they began with has ids between their own and the instant at which they were stored, give or take a
+    second: the clock may have been set meanwhile."""
     await _migrate_to(empty_dsn, "0014")
     connection = await connect(empty_dsn, application_name="test")
     await connection.execute(
         "INSERT INTO onthedot.batches (batch_id, user_id, total, created_at) VALUES ($1, 'ada', 2, $2)",
-        uuid7(1_700_000_000_000_000),
+        stored := uuid7(1_700_000_000_000_000),
         datetime.fromtimestamp(1_700_000_002, UTC),
     )
     await migrate(empty_dsn)
-    within = "SELECT $1 BETWEEN first_job_id AND last_job_id FROM onthedot.batches"
-    instants = [1_699_999_999_999_000, 1_700_000_000_000_500, 1_700_000_001_900_000, 1_700_000_063_000_000]
-    found = [await connection.fetchval(within, uuid7(instant)) for instant in instants]
+    within = (
+        "SELECT $1 BETWEEN first_execution_id AND last_execution_id FROM onthedot.batches WHERE batch_id = $2"
+    )
+    seconds = (-2, -0.5, 0, 2, 2.5, 4)
+    found = [
+        await connection.fetchval(within, uuid7(1_700_000_000_000_000 + int(1e6 * one)), stored)
+        for one in seconds
+    ]
     await connection.close()
 
-    assert found == [False, True, True, False]
+    assert found == [False, True, True, True, True, False]
+
+
+async def test_a_process_of_the_version_before_may_still_store_batches(pool: Pool) -> None:
+    own = uuid7(int(1e6 * (await now_of(pool)).timestamp()))
+    await pool.execute("INSERT INTO onthedot.batches (batch_id, user_id, total) VALUES ($1, 'ada', 1)", own)
+
+    assert await pool.fetchval(
+        "SELECT $1 BETWEEN first_execution_id AND last_execution_id FROM onthedot.batches", own
+    )
 
 
 async def test_migrators_that_start_together_make_one_house(empty_dsn: str) -> None:

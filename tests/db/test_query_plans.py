@@ -31,8 +31,6 @@ READY = {"executions_ready", "executions_pkey"}
 LAPSED = {"executions_lease", "executions_pkey"}
 SUSPECTS = {"executions_suspects", "executions_pkey"}
 EXPIRING = {"executions_expiring", "executions_pkey"}
-MAINTENANCE = {"reap_scheduled", "reap_running", "reap_poison", "expire_executions"}
-"""Statements whose sessions plan anew for their values; a worker's make one plan for all."""
 LEASED = ({"executions_pkey"}, {"executions_lease"}, {"executions_lease", "executions_pkey"})
 """Rows under a lease are found by their ids or, when a batch is a good part of them, among all that are leased."""
 
@@ -56,7 +54,7 @@ async def test_hot_statements_read_one_partition_by_their_index(
         ("claim_ahead", (shard, "general", 2, CLAIM, uuid4(), 30.0, 2.0), [READY]),
         ("reap_scheduled", (shard, CLAIM), [LAPSED]),
         ("reap_running", (shard, CLAIM, FAILURE, START), [LAPSED]),
-        ("reap_poison", (shard, CLAIM, FAILURE, START), [SUSPECTS]),
+        ("reap_poison", (shard, CLAIM, FAILURE, START), [SUSPECTS, LAPSED]),
         ("claim_suspect", (shard, "general", 2, uuid4(), 30.0), [SUSPECTS]),
         ("expire_executions", (shard, CLAIM, FAILURE), [EXPIRING]),
         ("arm", (shard, ids, epochs), LEASED),
@@ -68,8 +66,6 @@ async def test_hot_statements_read_one_partition_by_their_index(
     )
     parents = await _declared_indexes(pool)
     for explain, (name, arguments, indexes) in product((_explain, _explain_for_all), statements):
-        if explain is _explain_for_all and name in MAINTENANCE:
-            continue
         with subtests.test(name, explain=explain.__name__):
             plan = await explain(pool, load(name), arguments)
             assert _partitions(plan, "executions") == {"executions_p00"}

@@ -72,11 +72,8 @@ def desk(pool: Pool, clock: DatabaseClock) -> Desk:
 
 def submission(*jobs: NewJob) -> Submission:
     """Return what one request wants stored; several jobs are a batch."""
-    batch = (
-        NewBatch(uuid4(), "ada", len(jobs), jobs[0].created_at, jobs[0].job_id, jobs[-1].job_id)
-        if len(jobs) > 1
-        else None
-    )
+    new = NewBatch.of(jobs, batch_id=uuid4(), user_id="ada", created_at=jobs[0].created_at)
+    batch = new if len(jobs) > 1 else None
     return Submission(jobs=list(jobs), actor=ADA, batch=batch)
 
 

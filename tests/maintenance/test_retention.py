@@ -399,7 +399,7 @@ def _keys(now: datetime, *, hours_ago: Iterable[int]) -> Iterable[dict[str, Any]
 def _batches(now: datetime, days_ago: Mapping[UUID, int]) -> Iterable[dict[str, Any]]:
     for batch_id, days in days_ago.items():
         row = {"batch_id": batch_id, "user_id": "ada", "total": 1, "created_at": now - timedelta(days=days)}
-        yield row | {"first_job_id": UUID(int=0), "last_job_id": UUID(int=2**128 - 1)}
+        yield row | {"first_execution_id": UUID(int=0), "last_execution_id": UUID(int=2**128 - 1)}
 
 
 async def _count(pool: Pool, table: str) -> int:

@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import ColumnElement, Table, and_, case, func, literal_column, or_
 
-from app.db.tables import IS_LEASED, IS_WAITING, execution_history, executions
+from app.db.tables import IS_LEASED, IS_UNLEASED, execution_history, executions
 from app.domain.ids import shard_of
-from app.domain.statuses import FINAL, LEASED, LIVE, WAITING, Disposition, Status
+from app.domain.statuses import FINAL, LEASED, LIVE, UNLEASED, Disposition, Status
 
 DEFAULT_DELAY_MS = 2_000
 """Where a queue promises nothing else."""
@@ -66,7 +66,7 @@ def _live_walks(filters: ListFilters, delays: Delays) -> Iterator[Walk]:
     if filters.job_id is not None:
         yield _narrowed(Walk(executions, along, only), statuses, LIVE)
         return
-    for half, is_half in ((WAITING, IS_WAITING), (LEASED, IS_LEASED)):
+    for half, is_half in ((UNLEASED, IS_UNLEASED), (LEASED, IS_LEASED)):
         if its := statuses & set(half):
             yield _narrowed(Walk(executions, [*along, is_half], only), its, half)
 

@@ -1,6 +1,6 @@
 """Executions as people read them: one list over live and finished ones."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,13 +27,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.acting import reading
 from app.db.reads.paging import Page, Window, older_than
-from app.db.tables import IS_LEASED, IS_WAITING, execution_history, executions, jobs, tasks
+from app.db.tables import IS_LEASED, IS_UNLEASED, execution_history, executions, jobs, tasks
 from app.db.tables.metadata import timestamptz
 from app.db.transactions import Transaction
 from app.domain.cursors import write_cursor
 from app.domain.errors import NotFound
 from app.domain.ids import shard_of
-from app.domain.statuses import FINAL, LEASED, WAITING, Disposition, Status, Trigger
+from app.domain.statuses import FINAL, LEASED, LIVE, UNLEASED, Disposition, Status, Trigger
 from app.domain.workflows.run_keys import round_of
 
 
@@ -158,15 +158,21 @@ def list_statement(filters: ExecutionFilters, window: Window) -> Select[Any]:
     """
     parts = [
         _newest(part.where(*_conditions(table, filters), *_page_after(table, window)), window)
-        for table, part, statuses in (
-            (executions, _live().where(IS_WAITING), WAITING),
-            (executions, _live().where(IS_LEASED), LEASED),
-            (execution_history, _finished(), FINAL),
-        )
+        for table, part, statuses in _parts(filters)
         if filters.status is None or filters.status in statuses
     ]
     merged = union_all(*parts).subquery()
     return _with_names(_newest(select(merged), window))
+
+
+def _parts(filters: ExecutionFilters) -> Iterator[tuple[Table, Select[Any], Collection[Status]]]:
+    """Yield tables, what is read of them, and which statuses are there. A job's live ones are all in one index."""
+    if filters.job_id is not None:
+        yield executions, _live(), LIVE
+    else:
+        yield executions, _live().where(IS_UNLEASED), UNLEASED
+        yield executions, _live().where(IS_LEASED), LEASED
+    yield execution_history, _finished(), FINAL
 
 
 def _newest(rows: Select[Any], window: Window) -> Select[Any]:

@@ -9,7 +9,7 @@ from sqlalchemy import Row, Select, Table, func, select, union_all
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.reads.recent import Recent
-from app.db.tables import IS_LEASED, IS_WAITING, execution_history, executions
+from app.db.tables import IS_LEASED, IS_UNLEASED, execution_history, executions
 from app.domain.statuses import Status
 
 KEPT_SECONDS = 2.0
@@ -52,7 +52,7 @@ class SummaryReads:
 def summary_statement(user_id: str, since: datetime | None) -> Select[Any]:
     """Return the statement that counts a user's live and finished executions, by all that a summary shows."""
     halves = union_all(
-        _of_user(executions, user_id, since).where(IS_WAITING),
+        _of_user(executions, user_id, since).where(IS_UNLEASED),
         _of_user(executions, user_id, since).where(IS_LEASED),
         _of_user(execution_history, user_id, since),
     )

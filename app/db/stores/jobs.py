@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 from uuid import UUID
 
 import asyncpg
@@ -41,9 +41,15 @@ class NewBatch(msgspec.Struct, frozen=True):
     user_id: str
     total: int
     created_at: datetime
-    first_job_id: UUID
-    last_job_id: UUID
-    """The least and the greatest id of its jobs: made one after the other, they lie together."""
+    first_execution_id: UUID
+    last_execution_id: UUID
+    """The least and the greatest id of the executions it begins with: made one after the other, they lie together."""
+
+    @classmethod
+    def of(cls, jobs: Sequence[NewJob], *, batch_id: UUID, user_id: str, created_at: datetime) -> Self:
+        """Return the batch of these jobs. One of jobs that all recur begins with none: none has its id."""
+        ids = [job.execution_id for job in jobs if job.execution_id is not None] or [batch_id]
+        return cls(batch_id, user_id, len(jobs), created_at, min(ids), max(ids))
 
 
 class Existing(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from app.db.tables.definitions import (
 )
 from app.db.tables.executions import (
     IS_LEASED,
-    IS_WAITING,
+    IS_UNLEASED,
     attempts,
     effects,
     execution_history,
@@ -27,7 +27,7 @@ from app.db.tables.workflows import workflow_definitions, workflow_run_steps, wo
 
 __all__ = [
     "IS_LEASED",
-    "IS_WAITING",
+    "IS_UNLEASED",
     "api_keys",
     "attempts",
     "audit_log",

@@ -178,6 +178,6 @@ batches = Table(
     Column("user_id", Text, nullable=False),
     Column("total", Integer, nullable=False),
     Column("created_at", timestamptz, nullable=False),
-    Column("first_job_id", Uuid, nullable=False),
-    Column("last_job_id", Uuid, nullable=False),
+    Column("first_execution_id", Uuid, nullable=False),
+    Column("last_execution_id", Uuid, nullable=False),
 )

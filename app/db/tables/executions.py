@@ -20,11 +20,12 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.tables.metadata import metadata, timestamptz
 
-IS_WAITING: ColumnElement[bool] = literal_column("status IN ('BLOCKED', 'PENDING', 'RETRYING')")
+IS_UNLEASED: ColumnElement[bool] = literal_column("status IN ('BLOCKED', 'PENDING', 'RETRYING')")
 """Live executions that nobody has leased. As indexes say it: they are found by that."""
 IS_LEASED: ColumnElement[bool] = literal_column("status IN ('SCHEDULED', 'RUNNING')")
 """The others: no more than the workers carry."""
 _READY = text("status IN ('PENDING', 'RETRYING') AND NOT held AND worker_deaths < 2")
+_RAN_AGAIN = text("batch_id IS NOT NULL AND run_key <> ''")
 _IS_STEP = text("trigger = 'workflow'")
 _RUN_KEY = text('run_key COLLATE "C"')
 _LANE = 'onthedot.lane_of(limited, task_id, concurrency_key, overlap, job_id) COLLATE "C"'
@@ -85,7 +86,8 @@ executions = Table(
         "expires_at",
         postgresql_where=text("expires_at IS NOT NULL AND status IN ('BLOCKED', 'PENDING')"),
     ),
-    Index("executions_newest", "scheduled_time", "execution_id", postgresql_where=IS_WAITING),
+    Index("executions_batch", "batch_id", postgresql_where=_RAN_AGAIN),
+    Index("executions_newest", "scheduled_time", "execution_id", postgresql_where=IS_UNLEASED),
     Index(
         "executions_retrying",
         "scheduled_time",
@@ -94,7 +96,7 @@ executions = Table(
     ),
     Index("executions_blocked", "due_at", "execution_id", postgresql_where=text("status = 'BLOCKED'")),
     Index("executions_step", _RUN_KEY, postgresql_where=_IS_STEP),
-    Index("executions_user", "user_id", "scheduled_time", "execution_id", postgresql_where=IS_WAITING),
+    Index("executions_user", "user_id", "scheduled_time", "execution_id", postgresql_where=IS_UNLEASED),
     postgresql_partition_by="HASH (shard)",
 )
 
@@ -170,6 +172,7 @@ execution_history = Table(
         "execution_id",
         postgresql_where=_NOT_COMPLETED,
     ),
+    Index("history_batch", "batch_id", postgresql_where=_RAN_AGAIN),
     Index("history_step", _RUN_KEY, postgresql_where=_IS_STEP),
     Index(
         "history_not_completed",
