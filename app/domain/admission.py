@@ -234,16 +234,17 @@ class _Room:
 
     def is_taken(self, limit: Limit, candidate: Candidate) -> bool:
         """Tell whether others make up as much as a limit allows."""
-        own = self._states[limit.key].holder == candidate.execution_id
+        own = self._counts_already(limit, candidate)
         return limit.most is not None and self._holders[limit.key] - own >= limit.most
 
     def obstacle(self, limit: Limit, candidate: Candidate) -> Obstacle | None:
         """Return why a limit leaves no room for one more; None: it does."""
         if self.is_taken(limit, candidate):
             return Obstacle.TAKEN
-        if limit.cpu_cores and self._cores[limit.key] + limit.cpu_cores > self._host.cpu_cores:
+        more = not self._counts_already(limit, candidate)
+        if limit.cpu_cores and self._cores[limit.key] + more * limit.cpu_cores > self._host.cpu_cores:
             return Obstacle.NO_CORES
-        if limit.memory_mb and self._memory[limit.key] + limit.memory_mb > self._host.memory_mb:
+        if limit.memory_mb and self._memory[limit.key] + more * limit.memory_mb > self._host.memory_mb:
             return Obstacle.NO_MEMORY
         return None if self._has_token(limit) else Obstacle.OVER_RATE
 
@@ -252,9 +253,10 @@ class _Room:
         if any(self.obstacle(limit, candidate) for limit in limits):
             return False
         for limit in limits:
-            self._holders[limit.key] += 1
-            self._cores[limit.key] += limit.cpu_cores
-            self._memory[limit.key] += limit.memory_mb
+            if not self._counts_already(limit, candidate):
+                self._holders[limit.key] += 1
+                self._cores[limit.key] += limit.cpu_cores
+                self._memory[limit.key] += limit.memory_mb
             if limit.rate_per_second is not None:
                 self._tokens[limit.key] = self._tokens_of(limit) - 1
         return True
@@ -262,6 +264,10 @@ class _Room:
     def used_tokens(self) -> dict[str, float]:
         """Return what is left in the buckets from which something was taken."""
         return self._tokens
+
+    def _counts_already(self, limit: Limit, candidate: Candidate) -> bool:
+        """Tell whether what counts is a lease of its own that is over, in whose place the new one steps."""
+        return self._states[limit.key].holder == candidate.execution_id
 
     def _has_token(self, limit: Limit) -> bool:
         if limit.rate_per_second is None:

@@ -69,12 +69,10 @@ async def run_maintenance(settings: Settings) -> None:
             jobs=JobControl(own.pool, horizon_seconds=settings.horizon_seconds),
             hints=hints,
         )
-        days = settings.retention_days
         zone_rules = ZoneRules(
             ZoneRulesStore(own.pool), hints=hints, plan=materializer.plan, version=tzdata_version()
         )
-        rare = await _pool_of_rare_looks(own)
-        retention = Retention(rare, RetentionStore(rare, days=days), days=days)
+        retention = await _retention(own, days=settings.retention_days)
         reaper = Reaper(
             executions=executions,
             limits=limits,
@@ -120,9 +118,9 @@ async def run_maintenance(settings: Settings) -> None:
         await hints.close()
 
 
-async def _pool_of_rare_looks(own: Process) -> Pool:
-    """Return a connection that is there for moments, and plans as it sees fit: what is old is found by BRIN indexes,
-    which are read as bitmaps."""
+async def _retention(own: Process, *, days: int) -> Retention:
+    """Return what deletes, with a connection that is there for moments and plans as it sees fit: what is old is found
+    by BRIN indexes, which are read as bitmaps."""
     pool = await open_pool(
         own.dsn,
         size=1,
@@ -131,7 +129,7 @@ async def _pool_of_rare_looks(own: Process) -> Pool:
         on_demand=True,
     )
     own.stack.push_async_callback(pool.close)
-    return pool
+    return Retention(pool, RetentionStore(pool, days=days), days=days)
 
 
 async def _lookout_pool(own: Process) -> Pool:

@@ -148,6 +148,16 @@ def test_what_is_to_be_tried_again_is_not_in_its_own_way() -> None:
     assert begun(admitted([again], states)) == [again.execution_id]
 
 
+def test_a_lease_of_its_own_that_is_over_keeps_nobody_out() -> None:
+    some = [candidate(concurrency_key="k", concurrency_limit=2, cpu_cores=2.0) for _ in range(3)]
+    for again in some[:2]:
+        states = {
+            "key:k": LimitState(1, holder=again.execution_id),
+            "host:ant": LimitState(1, cpu_cores=2.0, holder=again.execution_id),
+        }
+        assert begun(admitted(some, states)) == ids(some[:2])
+
+
 def test_one_that_queues_waits() -> None:
     some = [candidate(job_id=JOB, overlap=Overlap.QUEUE) for _ in range(2)]
     admission = admitted(some, {})
