@@ -14,6 +14,10 @@ SILENCE_SECONDS = 1.0
 """How much longer than a statement may take its answer is waited for. A server that works says itself that the time
 is over; from one that is silent, or behind a network that is, nothing comes at all."""
 
+ON_DEMAND_SECONDS = 10.0
+KEPT_SECONDS = 300.0
+"""How long a connection is kept that nobody uses. Each takes PostgreSQL some 8 MiB."""
+
 # As text: generic in the stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
@@ -75,6 +79,7 @@ async def open_pool(
         reset=None if is_reset else _leave_as_it_is,
         min_size=0 if on_demand else 1,
         max_size=size,
+        max_inactive_connection_lifetime=ON_DEMAND_SECONDS if on_demand else KEPT_SECONDS,
         **_limits(settings, statement_timeout_seconds),
     )
 
