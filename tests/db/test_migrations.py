@@ -22,6 +22,7 @@ from app.db.pools import Connection as DirectConnection
 from app.db.pools import Pool, connect
 from app.db.tables import metadata
 from app.domain.ids import uuid7
+from app.maintenance.partitions import PartitionKeeper
 from app.paths import MIGRATIONS_DIR
 from tests.databases import Databases
 from tests.factories import now_of
@@ -71,7 +72,8 @@ async def test_every_table_view_and_column_says_what_it_means(pool: Pool) -> Non
     assert [tuple(row) for row in silent] == []
 
 
-async def test_each_day_of_the_coming_two_weeks_has_its_partitions(pool: Pool) -> None:
+async def test_each_day_of_the_coming_two_weeks_has_its_partitions(pool: Pool, engine: AsyncEngine) -> None:
+    await PartitionKeeper(engine).tick()  # the template may have been made before midnight
     today: date = await pool.fetchval("SELECT (now() AT TIME ZONE 'UTC')::date")
     days = [today + timedelta(days=offset) for offset in range(-1, DAYS_AHEAD + 1)]
 
@@ -81,10 +83,11 @@ async def test_each_day_of_the_coming_two_weeks_has_its_partitions(pool: Pool) -
             " WHERE i.inhparent = $1::regclass ORDER BY c.relname",
             f"onthedot.{table}",
         )
-        assert [bound[0] for bound in bounds] == [
+        wanted = [
             f"FOR VALUES FROM ('{day} 00:00:00+00') TO ('{day + timedelta(days=1)} 00:00:00+00')"
             for day in days
         ]
+        assert [bound[0] for bound in bounds][-len(wanted) :] == wanted
 
 
 async def test_every_partition_is_tuned_as_its_table_is(pool: Pool) -> None:

@@ -29,7 +29,7 @@ from app.db.embedded import EmbeddedPostgres
 from tests.life.processes import eventually, has_ended, serving
 
 JOBS = int(os.environ.get("CRASH_JOBS", "100"))
-SECONDS = float(os.environ.get("CRASH_SECONDS", "2"))
+SECONDS = float(os.environ.get("CRASH_SECONDS", "5"))
 LEASE_SECONDS = float(os.environ.get("CRASH_LEASE_SECONDS", "3"))
 SLACK_SECONDS = float(os.environ.get("CRASH_SLACK_SECONDS", "20"))
 """How much later than its lease an execution may start again; a busy machine takes its time to start processes."""
