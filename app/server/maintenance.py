@@ -96,7 +96,7 @@ async def run_maintenance(settings: Settings) -> None:
         }
         planning = waiting["materializer"]
         wake = {name: loop.wake for name, loop in waiting.items()} | {"suspects": hints.announce_suspects}
-        lookout = Lookout(WorkToDo(await _lookout_pool(own)), wake=wake)
+        lookout = Lookout(WorkToDo(await _connection(own, "lookout", by_index_only=True)), wake=wake)
         listener = HintListener(own.dsn, on_schedules=planning.wake)
         own.stack.push_async_callback(listener.close)
         loops = [
@@ -121,25 +121,21 @@ async def run_maintenance(settings: Settings) -> None:
 async def _retention(own: Process, *, days: int) -> Retention:
     """Return what deletes, with a connection that is there for moments and plans as it sees fit: what is old is found
     by BRIN indexes, which are read as bitmaps."""
-    pool = await open_pool(
-        own.dsn,
-        size=1,
-        application_name="onthedot retention",
-        statement_timeout_seconds=STATEMENT_TIMEOUT_SECONDS,
-        on_demand=True,
-    )
-    own.stack.push_async_callback(pool.close)
+    pool = await _connection(own, "retention", on_demand=True)
     return Retention(pool, RetentionStore(pool, days=days), days=days)
 
 
-async def _lookout_pool(own: Process) -> Pool:
-    """Return the lookout's connection: its statement has an index for each thing it looks at."""
+async def _connection(
+    own: Process, name: str, *, by_index_only: bool = False, on_demand: bool = False
+) -> Pool:
+    """Return a pool of one connection for a part of its own, which ends with the process."""
     pool = await open_pool(
         own.dsn,
         size=1,
-        application_name="onthedot lookout",
+        application_name=f"onthedot {name}",
         statement_timeout_seconds=STATEMENT_TIMEOUT_SECONDS,
-        by_index_only=True,
+        by_index_only=by_index_only,
+        on_demand=on_demand,
     )
     own.stack.push_async_callback(pool.close)
     return pool

@@ -8,14 +8,13 @@ import asyncpg
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.db.engine import open_engine
-from app.db.migrate import migrate
+from app.db.migrate import _config, migrate
 from app.db.partitions import DAILY, INSERTED_ONLY
 from app.db.partitions_ahead import DAYS_AHEAD
 from app.db.pools import Connection as DirectConnection
@@ -23,7 +22,6 @@ from app.db.pools import Pool, connect
 from app.db.tables import metadata
 from app.domain.ids import uuid7
 from app.maintenance.partitions import PartitionKeeper
-from app.paths import MIGRATIONS_DIR
 from tests.databases import Databases
 from tests.factories import now_of
 from tests.polling import eventually
@@ -203,8 +201,7 @@ async def _migrate_to(dsn: str, revision: str) -> None:
     """Migrate as a version did whose last migration was this one."""
 
     def run(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS_DIR).replace("%", "%%"))
+        config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
 

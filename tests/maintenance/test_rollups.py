@@ -1,8 +1,6 @@
 """What ended is counted once, a moment later, whoever counts and however often."""
 
 import asyncio
-import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +11,7 @@ from app.db.queries import load
 from app.db.stores.retention import RetentionStore
 from app.db.stores.rollups import RollupStore
 from app.maintenance.rollups import BEHIND_SECONDS, GAP_SECONDS, Rollups
+from tests.db.test_query_plans import _explain, _nodes
 from tests.factories import finished_row, insert, make_execution, make_finished, now_of
 
 
@@ -114,8 +113,7 @@ async def test_the_day_is_not_read_again_for_the_last_seconds_of_it(pool: Pool) 
     rows = (finished_row(now, ended_seconds_ago=60 + i / 20, queue="general") for i in range(4000))
     await insert(pool, "execution_history", rows)
     await pool.execute("UPDATE onthedot.rollup_state SET rolled_until = $1", now - timedelta(seconds=62))
-    explained = await pool.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {load('roll_up')}", 60.0, BEHIND_SECONDS)
-    plan = json.loads(explained)[0]["Plan"]
+    plan = await _explain(pool, load("roll_up"), (60.0, BEHIND_SECONDS), analyze=True)
     read = [
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in _nodes(plan)
@@ -154,12 +152,6 @@ async def test_counts_that_nobody_looks_at_go(pool: Pool) -> None:
     left = await pool.fetch("SELECT grain_seconds FROM onthedot.rollups ORDER BY 1, bucket DESC")
 
     assert (deleted, [row[0] for row in left]) == (2, [60, 900, 900])
-
-
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", ()):
-        yield from _nodes(child)
 
 
 async def _begin(pool: Pool, *, minutes_ago: int) -> datetime:
